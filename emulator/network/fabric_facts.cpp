@@ -73,24 +73,34 @@ class MostFlow {
   std::vector<std::size_t> next_;
 };
 
-void add_bisection(const SwitchGraph& graph, double nic_bps, FabricFacts& out) {
-  if (nic_bps <= 0 || out.nics < 2) return;
+void add_bisection(const SwitchGraph& graph, const PortRates& rates, FabricFacts& out) {
+  if (rates.nic_bps <= 0 || out.nics < 2) return;
+  const double most = std::max(rates.nic_bps, rates.server_bps) * out.nics;  // as if unlimited
+  const auto rate_of = [&](Nic nic) {
+    return nic < rates.first_server ? rates.nic_bps
+           : rates.server_bps > 0   ? rates.server_bps
+                                    : most;
+  };
   const std::size_t switches = graph.switches.size();
-  std::vector<int> first(switches), second(switches);
+  std::vector<double> first(switches), second(switches);
   const int half = out.nics / 2;
-  for (const Nic nic : graph.leaf_of.keys())
-    ++(nic.value() < half ? first : second)[graph.leaf_of[nic]];
+  double sent = 0;
+  for (const Nic nic : graph.leaf_of.keys()) {
+    const bool sends = nic.value() < half;
+    (sends ? first : second)[graph.leaf_of[nic]] += rate_of(nic);
+    sent += sends ? rate_of(nic) : 0;
+  }
   MostFlow flow(switches + 2);
   for (std::size_t s = 0; s < switches; ++s) {
-    flow.add(switches, s, first[s] * nic_bps, 0);
-    flow.add(s, switches + 1, second[s] * nic_bps, 0);
+    flow.add(switches, s, first[s], 0);
+    flow.add(s, switches + 1, second[s], 0);
   }
   for (const SwitchGraph::Cable& cable : graph.cables) {
-    const double bps = cable.bps > 0 ? cable.bps : nic_bps * out.nics;
+    const double bps = cable.bps > 0 ? cable.bps : most;
     if (!cable.failed) flow.add(cable.a, cable.b, bps, bps);
   }
   out.bisection_bps = flow.between(switches, switches + 1);
-  out.bisection_share = out.bisection_bps / (half * nic_bps);
+  out.bisection_share = out.bisection_bps / sent;
 }
 
 // "leaf0.3" -> "leaf"
@@ -123,7 +133,7 @@ std::vector<int> layers_of(const SwitchGraph& graph) {
   return layer;
 }
 
-FabricFacts fabric_facts(const SwitchGraph& graph, double nic_bps) {
+FabricFacts fabric_facts(const SwitchGraph& graph, const PortRates& rates) {
   FabricFacts out;
   out.nics = graph.leaf_of.size();
   std::vector<int> ports(graph.switches.size());
@@ -152,7 +162,7 @@ FabricFacts fabric_facts(const SwitchGraph& graph, double nic_bps) {
     out.ports += ports[s];
   }
   out.diameter = graph.cables.empty() ? 0 : SwitchRoutes(graph).longest();
-  add_bisection(graph, nic_bps, out);
+  add_bisection(graph, rates, out);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -27,12 +28,17 @@ struct FabricFacts {
   int nics = 0, ports = 0;  // ports of all switches, with those for NICs
   int diameter = 0;         // links on the longest of the shortest paths between NICs
   // The most that the first half of the NICs can send to the second, and its share of what the
-  // ports of these NICs could send; 0: the NICs have no limit.
+  // ports of these NICs could send; 0: the NICs have no limit, or there is one NIC.
   double bisection_bps = 0, bisection_share = 0;
 };
 
-// `nic_bps`: rate of a NIC; 0: unlimited.
-FabricFacts fabric_facts(const SwitchGraph& graph, double nic_bps);
+// Rates of NICs; 0: unlimited. Those from `first_server` on have `server_bps`.
+struct PortRates {
+  double nic_bps = 0;
+  Nic first_server = Nic(std::numeric_limits<int>::max());
+  double server_bps = 0;
+};
+FabricFacts fabric_facts(const SwitchGraph& graph, const PortRates& rates);
 
 // The distance of every switch from the nearest switch with ports for NICs.
 std::vector<int> layers_of(const SwitchGraph& graph);

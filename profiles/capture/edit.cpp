@@ -52,6 +52,21 @@ void check_groups(const Workload& program) {
         "follow from the number of ranks: capture such a run");
 }
 
+// Roles that no rank plays: those of ranks that fewer ranks do not have.
+void drop_idle_roles(Workload& program) {
+  std::vector<bool> plays(program.roles.size());
+  for (const std::uint16_t role : program.role_of) plays[role] = true;
+  std::vector<std::uint16_t> number(program.roles.size());
+  std::vector<Role> roles;
+  for (std::size_t r = 0; r < plays.size(); ++r) {
+    if (!plays[r]) continue;
+    number[r] = static_cast<std::uint16_t>(roles.size());
+    roles.push_back(std::move(program.roles[r]));
+  }
+  program.roles = std::move(roles);
+  for (std::uint16_t& role : program.role_of) role = number[role];
+}
+
 }  // namespace
 
 void put_scalar(YamlValue& map, const char* key, const std::string& text, bool quoted) {
@@ -107,6 +122,7 @@ Workload rescaled_program(const Workload& from, const Rescale& to,
   out.role_of.clear();
   for (const WorldRank r : each<WorldRank>(to.ranks))
     out.role_of.push_back(from.role_of[WorldRank(r.value() % from.role_of.size())]);
+  drop_idle_roles(out);
   for (Group& group : out.groups) {
     group.members.clear();
     for (const WorldRank r : each<WorldRank>(to.ranks)) group.members.push_back(r);

@@ -35,7 +35,8 @@ constexpr std::array kKeys{
         0.001, 1},
     Key{"memory_GBps", KeyType::number, "0", "memory bandwidth; 0: the optimizer takes no time", 0,
         kMaxGBps},
-    Key{"memory_bytes", KeyType::size, "0", "memory of one GPU"},
+    Key{"memory_bytes", KeyType::size, "0",
+        "memory of one GPU; 0: jobs are not checked against it"},
     Key{"compute_capability", KeyType::number, "9",
         "CUDA compute capability; NCCL's topology search is modelled for 8 and 9, and other GPUs "
         "are taken for the nearest of these",

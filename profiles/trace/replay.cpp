@@ -116,7 +116,7 @@ class Replaying {
       throw Error(
           file + ": a second trace of rank " + to_string(rank) + ", which " + *first->second +
           " is of, too" +
-          (trace_.format == "kineto" ? " (by distributedInfo; without, a trace is rank 0's)" : "") +
+          (trace_.format == "kineto" ? " (by distributedInfo; without, by the files' names)" : "") +
           "; each rank has one");
   }
 

@@ -52,7 +52,8 @@ PcapReader::PcapReader(const std::string& path) : path_(path) {
   if (kind != kMicroseconds && kind != kNanoseconds)
     fail("is no classic pcap file; convert others with: editcap -F nsecpcap IN OUT");
   unit_ns_ = kind == kNanoseconds ? 1 : 1000;
-  if ((field(20) & 0xffff) != kEthernet) fail("does not hold Ethernet frames");
+  if ((field(20) & 0xffff) != kEthernet)
+    fail("does not hold Ethernet frames; capture on one device (tcpdump -i DEVICE), not on any");
   at_ = kFileHeader;
 }
 
@@ -63,6 +64,13 @@ void PcapReader::Unmap::operator()(const std::byte* data) const {
 void PcapReader::fail(const std::string& what) const {
   throw std::runtime_error(path_ + ": " + what +
                            (at_ > 0 ? " at byte " + std::to_string(at_) : ""));
+}
+
+// The file was cut off; what is before the packet is whole.
+void PcapReader::fail_cut(const std::string& what) const {
+  throw std::runtime_error(path_ + ": " + what + " at byte " + std::to_string(at_) +
+                           "; keep what is whole, with: head -c " + std::to_string(at_) +
+                           " IN > OUT");
 }
 
 std::uint32_t PcapReader::field(std::size_t at) const {
@@ -91,10 +99,10 @@ std::optional<PcapFrame> PcapReader::next() {
 
 bool PcapReader::next(PcapFrame& frame) {
   if (at_ == size_) return false;
-  if (size_ - at_ < kRecordHeader) fail("ends within a packet's header");
+  if (size_ - at_ < kRecordHeader) fail_cut("ends within a packet's header");
   const std::uint32_t captured = field(at_ + 8);
   if (captured > kMaxCaptured) fail("has a packet of " + std::to_string(captured) + " bytes");
-  if (size_ - at_ - kRecordHeader < captured) fail("ends within a packet");
+  if (size_ - at_ - kRecordHeader < captured) fail_cut("ends within a packet");
   frame.time_ns = field(at_) * std::uint64_t{1'000'000'000} + field(at_ + 4) * unit_ns_;
   frame.bytes = {data_.get() + at_ + kRecordHeader, captured};
   frame.length = field(at_ + 12);

@@ -36,6 +36,7 @@ class PcapReader {
   std::uint32_t field(std::size_t at) const;
   void read_ahead(std::size_t bytes);
   [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void fail_cut(const std::string& what) const;
 
   // Owns the mapping, because a constructor that throws has no destructor.
   struct Unmap {

@@ -122,6 +122,24 @@ TEST(Rescale, OfDdpKeepsBucketsAndOfFsdpDividesShards) {
               static_cast<double>(one.at(Func::reduce_scatter)) / 2, 200);
 }
 
+// Ranks that differ, as in imported traces: the file must be readable, with the roles that remain.
+TEST(Rescale, ToFewerRanksLeavesOutWhatNoRankDoes) {
+  Workload from = programs("ddp");
+  ASSERT_EQ(from.roles.size(), 1u);
+  for (int r = 1; r < from.ranks; ++r) {
+    from.roles.push_back(from.roles[0]);
+    from.roles.back().name = "rank " + std::to_string(r);
+    from.role_of[WorldRank(r)] = static_cast<std::uint16_t>(r);
+  }
+  std::vector<std::string> comments;
+  const Workload fewer = rescaled_program(from, {2, {}}, comments);
+  EXPECT_EQ(fewer.roles.size(), 2u);
+  const YamlValue text = parsed(program_profile(fewer, {}));
+  const Workload again = read_program(*text.find("program"));
+  EXPECT_EQ(again.ranks, 2);
+  EXPECT_EQ(again.roles[1].name, "rank 1");
+}
+
 TEST(Rescale, RefusesWhatIsNotArithmetic) {
   std::vector<std::string> comments;
   const auto refusal = [&](const Workload& from) {

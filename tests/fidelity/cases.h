@@ -12,7 +12,7 @@ struct Options {
   bool quick = false;    // for a look, not for the tables: one pair instead of three, small sizes
   int ranks = 0;         // only this number of ranks, for a look; 0: all (collectives, time)
   std::string row;       // only rows whose name has this, for a look; empty: all (auto, step-time)
-  bool longer = false;   // `time`: every row takes ten minutes; `step-time`: all runs
+  bool longer = false;   // `time`: every row takes ten minutes; `step-time`: all messages
   std::string pictures;  // folder for SVG
 };
 

@@ -24,7 +24,8 @@ struct MeasuredStep {
   std::string device, cluster, precision;
   int gpus = 0, gpus_per_node = 8;
   int tp = 1, pp = 1, cp = 1, global_batch = 1, micro_batch = 1, interleave = 1;
-  std::string parallel;  // further keys
+  std::string parallel;           // further keys
+  std::string network = "loggp";  // `fabric.network`
   // Not published: of these the fastest counts that fits the device's memory, one rule for all rows
   // of a table.
   std::vector<int> micro_batches, interleaves;

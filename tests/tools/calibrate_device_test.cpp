@@ -252,6 +252,16 @@ TEST(KinetoKernels, BelongToTheirOpsShapes) {
   EXPECT_EQ(found.left_out.at("kernels of ops that are not looked up"), 1u);
   EXPECT_EQ(found.left_out.at("kernels without an op that has shapes"), 1u);
 
+  for (const char* idle : {"--types=bf16", "--gpu=1", "--seconds=1", "--rest=2"})
+    EXPECT_NE(test::error_of([&] {
+                calibrate({"--kineto", path, "--base", "h100-sxm", idle});
+              }).find("is of kernels that are measured"),
+              std::string::npos)
+        << idle;
+  EXPECT_NE(test::error_of([&] {
+              calibrate({"--kineto", path, "--base", "h100-sxm", "-s", "run.seed=2"});
+            }).find("give --job or --model"),
+            std::string::npos);
   const std::string out = folder.path("mine.yaml");
   ASSERT_EQ(calibrate({"--kineto", path, "--base", "h100-sxm", "-o", out}), 0);
   const KernelModel model(test::load_text(gpt_on(out)).spec.device, DataType::bfloat16);

@@ -1,6 +1,7 @@
 // A device from measured steps: the fit finds the numbers that made the steps; each held-out step
 // is predicted by a fit without it; runs that cannot support a profile are refused or noted.
 #include <cmath>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -201,6 +202,31 @@ TEST(CalibrateSteps, ReadsWhatSpreadsheetsWrite) {
   EXPECT_EQ(runs[0].seconds, 2.5);
 }
 
+TEST(CalibrateSteps, SkipsCommentsWhateverTheyHoldAndBlanksAroundCells) {
+  const test::Folder folder;
+  folder.write("job.yaml", kGptJob);
+  const auto runs = read(folder,
+                         "# all in the 19\" rack\njob, plan, seconds\n"
+                         "job.yaml, tp=2 pp=1, 2.5\n# of the 5\" disk\n"
+                         "job.yaml,\"tp=1 pp=1\" , 3.5\n# and the other 5\" disk\n"
+                         "job.yaml\t,tp=1 pp=2,4.5\n");
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[1].seconds, 3.5);
+  EXPECT_EQ(runs[1].lines, std::vector<int>{5});
+  EXPECT_EQ(runs[2].lines, std::vector<int>{7});
+}
+
+TEST(CalibrateSteps, WritesTheProfileThoughTheJsonCannotBeWritten) {
+  const test::Folder folder;
+  folder.write("job.yaml", kGptJob);
+  const std::vector<std::string> plans(kPlans.begin(), kPlans.begin() + 5);
+  const std::string csv = folder.write("runs.csv", csv_of(plans, {.07, .06, .09, .09, .1}));
+  EXPECT_EQ(verb_calibrate({"ghostrank", "calibrate", "--from", csv, "--estimate", "--json",
+                            "/dev/full", "-o", folder.path("ours.yaml")}),
+            3);
+  EXPECT_TRUE(std::filesystem::exists(folder.path("ours.yaml")));
+}
+
 TEST(CalibrateSteps, IsAskedForByFromAmongItsOptions) {
   const test::Folder folder;
   EXPECT_NE(test::error_of([&] {
@@ -234,6 +260,8 @@ TEST(CalibrateSteps, RefusesRunsThatGroundNothing) {
   expect("plan,seconds\ntp=1,1\n", "no column is named job");
   expect("job,plan,seconds\njob.yaml,1\n", "runs.csv:2: there are 2 cells for 3 columns");
   expect("job,plan,seconds\njob.yaml,tp,1\n", "'tp' is no setting of a plan");
+  expect("seconds,job,plan\n1,job.yaml,\"tp=1\n2,job.yaml,tp=2\n",
+         "runs.csv:2: a quote is not closed");
   expect("job,parallel.tq,seconds\njob.yaml,2,1\n", "runs.csv:2: ");
   expect("job,device,seconds\njob.yaml,,1\njob.yaml,h200-sxm,1\n",
          "runs.csv:3: the run is on h200-sxm, others on h100-sxm");
@@ -264,6 +292,30 @@ TEST(StepFit, HoldsOutWhatAFitWithoutItPredicts) {
               fit.held_out[3] / measured[3] < 1 ? 1 - fit.held_out[3] / measured[3]
                                                 : fit.held_out[3] / measured[3] - 1,
               1e-12);
+}
+
+// Two shares of speeds, of which nearly the same times follow: a whole step from the fit to all
+// times overshoots.
+TEST(StepFit, HoldsOutWhereTheNumbersNearlyStandForEachOther) {
+  const std::vector<FitNumber> numbers{{"product", .7, .05, 1, .7}, {"memory", .7, .05, 1, .7}};
+  const std::vector<double> product{20, 19, 27, 28, 29, 33, 38, 29, 27},
+      memory{16, 13, 20, 21, 22, 23, 29, 20, 23}, noise{1.04, 1.04, 1, .98, .97, 1, .97, .96, 1.01};
+  const auto time = [&](std::size_t row, const std::vector<double>& v) {
+    return product[row] / v[0] + memory[row] / v[1];
+  };
+  std::vector<double> measured;
+  for (std::size_t r = 0; r < noise.size(); ++r) measured.push_back(noise[r] * time(r, {.55, .6}));
+  const StepFit fit = fit_steps(numbers, measured, time);
+  for (std::size_t out = 0; out < noise.size(); ++out) {
+    std::vector<double> others;
+    std::vector<std::size_t> rows;
+    for (std::size_t r = 0; r < noise.size(); ++r)
+      if (r != out) others.push_back(measured[r]), rows.push_back(r);
+    const StepFit without = fit_steps(
+        numbers, others,
+        [&](std::size_t row, const std::vector<double>& v) { return time(rows[row], v); });
+    EXPECT_NEAR(fit.held_out[out] / time(out, without.values), 1, .01) << out;
+  }
 }
 
 // Times that all are 1 s at exp(-1.2), with a valley at exp(0.185), which is nearer to the start,

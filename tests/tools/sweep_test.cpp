@@ -9,10 +9,12 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
+#include "tests/layers_job.h"
 #include "tests/profiles/support.h"
 #include "tests/shell.h"
 #include "tests/tools/sample.h"
 #include "tools/sweep/rows.h"
+#include "tools/text/csv.h"
 
 namespace ghostrank {
 namespace {
@@ -107,11 +109,15 @@ TEST_F(SweepFile, ThatWasCutOffLosesItsLastRowOnly) {
 TEST_F(SweepFile, OfAnotherSweepIsRefused) {
   write("k,other\n1,2\n");
   Sweep sweep = unplayed(sample());
-  EXPECT_THAT(test::error_of([&] { resume(sweep, path_); }), HasSubstr("is not of this sweep"));
+  const std::string error = test::error_of([&] { resume(sweep, path_); });
+  EXPECT_THAT(error, HasSubstr("is not of this sweep"));
+  EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   write("");
   EXPECT_EQ(resume(sweep, path_), 0u);
   std::filesystem::remove(path_);
   EXPECT_EQ(resume(sweep, path_), 0u);
+  EXPECT_THAT(test::error_of([&] { resume(sweep, "/proc/self/mem"); }),  // no page at address 0
+              HasSubstr("cannot be read, and its rows would be lost"));
 }
 
 TEST_F(SweepFile, WithAPointThatTheGridLacksIsRefusedBeforeItIsLost) {
@@ -192,6 +198,31 @@ TEST(SweepCommand, WritesItsRowsToAFileThatIsStdout) {
   const std::string text = test::contents(scratch / "out");
   EXPECT_EQ(text.find("earlier\ncollectives.channels,"), 0u) << text;
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
+}
+
+// As where the job's file is edited while its sweep plays.
+TEST(SweepCommand, TakesNoFiguresOfAnotherJob) {
+  const test::Scratch scratch;
+  const std::string job = scratch / "job.yaml", result = scratch / "r.json",
+                    csv = scratch / "rows.csv";
+  test::LayersJob layers{{{"[3000]"}}, 2};
+  test::put(job, test::text_of(layers) + "fabric: {kind: virtual}\n");
+  ASSERT_EQ(
+      test::shell(GHOSTRANK_BINARY " sweep " + job + " --grid run.seed=1 -q --csv " + csv).status,
+      0);
+  ASSERT_EQ(
+      test::shell(GHOSTRANK_BINARY " run " + job + " -s run.seed=1 -q --json " + result).status, 0);
+  Sweep sweep{"job", parse_grid("run.seed=1"), {SweepRow{}}};
+  const auto records = csv_records(test::contents(csv));
+  sweep.rows[0].config_hash = records.at(1).cells.at(9);
+  read_figures(sweep.rows[0], result);
+  EXPECT_TRUE(sweep.rows[0].good()) << sweep.rows[0].error;
+  ASSERT_EQ(test::shell(GHOSTRANK_BINARY " run " + job +
+                        " -s run.seed=1 -s cluster.nic.rate=1Gbps -q --json " + result)
+                .status,
+            0);
+  read_figures(sweep.rows[0], result);
+  EXPECT_THAT(sweep.rows[0].error, HasSubstr("another job than the sweep has loaded"));
 }
 
 TEST(SweepCommand, PlaysItsPointsAgainWhenTheProgramsFileHasChanged) {

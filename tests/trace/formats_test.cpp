@@ -356,63 +356,6 @@ TEST_F(Formats, InspectorLeavesOutMessagesThatTheOtherEndLacks) {
   }
 }
 
-TEST_F(Formats, ExecutionTracesGiveTheirCallsByPosition) {
-  for (const int rank : {0, 1}) {
-    const std::string pg = R"(["0", "default_pg"])", at = std::to_string(rank);
-    const auto node = [&](int id, const std::string& values) {
-      return R"({"id": )" + std::to_string(id) +
-             R"(, "name": "record_param_comms", "ctrl_deps": 1, "inputs": {"values": )" + values +
-             R"(}, "outputs": {"values": [[[1, 1, 0, 32, 2, "cuda:0"]]]}})";
-    };
-    folder.write(
-        "et_rank" + at + ".json",
-        R"({"schema": "1.1.0-chakra.0.0.4", "nodes": [{"id": 1, "name": "aten::mm", "ctrl_deps": 1},)" +
-            node(2, R"([[[1, 1, 0, 16, 2, "cuda:0"]], 5, )" + pg + ", " + at +
-                        R"(, "_allgather_base", [], [], 0, 1, 2])") +
-            "," +
-            node(3, R"([[[1, 1, 0, 16, 2, "cuda:0"]], [6, false], )" + pg +
-                        R"(, 1, "broadcast", [], [], 0, 1, 2])") +
-            "," + node(4, "[5, " + pg + R"(, 0, "wait", [], []])") + "]}");
-  }
-  const Trace trace = import_trace({folder.path("et_*.json")}, "", 0);
-  EXPECT_EQ(trace.used, 6U);
-  EXPECT_EQ(trace.left_out,
-            (Counts64{{"nodes that are no collectives: the trace has no times of devices", 2}}));
-  EXPECT_EQ(program_of(replay(trace, {}).workload, 0),
-            "compute:\ngroup:\nall_gather group bfloat16 16 _allgather_base\nbroadcast group "
-            "bfloat16 16@1 broadcast\n");
-}
-
-// Messages and collectives count apart: [1, true] is another call than [1, false]. So the program
-// is that of a trace in which no number comes twice.
-TEST_F(Formats, ExecutionTracesCountMessagesApartFromCollectives) {
-  const auto program = [&](const std::string& message) {
-    for (const int rank : {0, 1}) {
-      const auto node = [&](int id, const std::string& before, const std::string& rest) {
-        return R"({"id": )" + std::to_string(id) + R"(, "name": "record_param_comms", )" +
-               R"("ctrl_deps": 1, "inputs": {"values": [)" + before + R"(["0", "default_pg"], )" +
-               rest + R"(]}, "outputs": {"values": []}})";
-      };
-      const std::string tensor = R"([[1, 1, 0, 16, 2, "cuda:0"]], )";
-      const std::string number = "[" + message + ", true], ";
-      folder.write("et_rank" + std::to_string(rank) + ".json",
-                   R"({"schema": "1.1.1-chakra.0.0.4", "nodes": [)" +
-                       node(1, tensor + "[1, false], ",
-                            std::to_string(rank) + R"(, "allreduce", [], [], 0, 1, 2)") +
-                       "," +
-                       node(2, tensor + number,
-                            std::to_string(1 - rank) + (rank == 0 ? R"(, "send")" : R"(, "recv")") +
-                                ", [], [], 0, 1, 2") +
-                       "," + node(3, number, R"(0, "wait", [], [], -1, -1, 1)") + "]}");
-    }
-    const Trace trace = import_trace({folder.path("et_*.json")}, "", 0);
-    EXPECT_EQ(trace.left_out, Counts64{});
-    return program_of(replay(trace, {}).workload, 0);
-  };
-  EXPECT_EQ(program("1"), program("2"));
-  EXPECT_NE(program("1").find("wait"), std::string::npos) << "the send follows the all-reduce";
-}
-
 TEST_F(Formats, ParamCountsMessagesApartFromCollectives) {
   const auto program = [&](const std::string& message) {
     for (const int rank : {0, 1}) {
@@ -469,32 +412,6 @@ TEST_F(Formats, FoldersHaveRanksThatCallNothingAndOtherFormats) {
             "not read, for another format than param: log (nccl-log) and 1 more");
 }
 
-TEST_F(Formats, ExecutionTracesRefuseRanksFarApart) {
-  const auto stride = [&](const std::string& values) {
-    return refused("et_rank0.json",
-                   R"({"schema": "1.1.0-chakra.0.0.4", "nodes": [
-                      {"id": 2, "name": "record_param_comms", "ctrl_deps": 1, "inputs": {"values":
-                       [[[1, 1, 0, 16, 2, "cuda:0"]], 5, ["1", ""], 0, "allreduce", [], [], )" +
-                       values + R"(]}, "outputs": {"values": []}}]})");
-  };
-  for (const std::string far : {"4611686020574871552", "8388608"})
-    EXPECT_EQ(stride("0, " + far + ", 3"),
-              "et_rank0.json: node 2: a process group of 3 ranks from 0, stride " + far);
-  EXPECT_EQ(stride("1, 8388607, 3"),
-            "et_rank0.json: the trace names 16777216 ranks, but there are to be 4; they must be as "
-            "many");
-}
-
-TEST_F(Formats, ExecutionTracesRefuseTensorsOfAnotherForm) {
-  EXPECT_EQ(refused("et_rank0.json",
-                    R"({"schema": "1.1.0-chakra.0.0.4", "nodes": [
-                       {"id": 2, "name": "record_param_comms", "ctrl_deps": 1, "inputs": {"values":
-                        [[[1, 1, 0, 16, 2]], 5, ["1", ""], 0, "allreduce", [], [], 0, 1, 2]},
-                        "outputs": {"values": []}}]})"),
-            "et_rank0.json: node 2: tensors that are not [id, storage, offset, elements, bytes of "
-            "one, device], so their sizes are not known");
-}
-
 // What a row has and is not played.
 TEST_F(Formats, RowsSayWhatIsLeftOutOfThem) {
   using Left = std::map<std::string, std::uint64_t>;
@@ -545,6 +462,12 @@ TEST_F(Formats, UnknownFilesAndFormatsAreNamed) {
                   .starts_with("x.bin: the format is none that is known"));
   EXPECT_EQ(test::error_in(folder, [&] { import_trace({folder.path("absent")}, "", 0); }),
             "absent: cannot be read; check the path");
+  const std::string unpack = ", and only single files packed by gzip are read; unpack it";
+  EXPECT_EQ(refused("k.json.zst", "\x28\xb5\x2f\xfd..."), "k.json.zst: is packed by zstd" + unpack);
+  EXPECT_EQ(refused("k.tar", std::string(257, 'a') + "ustar"), "k.tar: is packed by tar" + unpack);
+  EXPECT_EQ(test::error_in(
+                folder, [&] { import_trace({folder.write("k.zip", "PK\x03\x04")}, "kineto", 0); }),
+            "k.zip: is packed by zip" + unpack);
   EXPECT_EQ(
       test::error_in(folder, [&] { import_trace({"/dev/null"}, "", 0); }),
       "/dev/null: is no regular file, and its beginning is read twice; write it to one first");

@@ -66,7 +66,18 @@ TEST_F(Formats, TwoTracesOfOneRankAreRefusedByTheirNames) {
                              test::played({first, second});
                            }),
             "second.json: a second trace of rank 0, which first.json is of, too (by "
-            "distributedInfo; without, a trace is rank 0's); each rank has one");
+            "distributedInfo; without, by the files' names); each rank has one");
+}
+
+// Traces without distributedInfo.
+TEST_F(Formats, KinetoTakesRanksFromNamesOfSeveralFiles) {
+  const std::string text = "{\"traceEvents\": [" + kernel("a", 1, 1, 1) + "]}";
+  folder.write("rank-2.Jul_15.pt.trace.json", text);
+  folder.write("rank-1.Jul_15.pt.trace.json", text);
+  const Trace trace = import_trace({folder.path("rank*.json")}, "", 0);
+  ASSERT_EQ(trace.given.size(), 2U);
+  EXPECT_EQ(trace.given[0].rank, WorldRank(1));
+  EXPECT_EQ(trace.given[1].rank, WorldRank(2));
 }
 
 TEST_F(Formats, KinetoKeepsTheStreamsOfDevicesApart) {
@@ -123,6 +134,134 @@ TEST_F(Formats, KinetoTakesRootsFromTheHost) {
   EXPECT_EQ(std::ranges::count(named.notes, note), 0);
   EXPECT_EQ(program_of(replay(unnamed, {}).workload, 0), program(""));
   EXPECT_EQ(std::ranges::count(unnamed.notes, note), 1);
+}
+
+// Events list only the first members of a large group; distributedInfo has all.
+TEST_F(Formats, KinetoTakesMembersThatEventsCutShort) {
+  const auto trace_of = [](const std::string& group, const std::string& listed, int size) {
+    return R"({"distributedInfo": {"rank": 1, "world_size": 4, "pg_config": [
+                 {"pg_name": "7", "ranks": [1, 3]}, {"pg_name": "9", "ranks": "[1, 2, ...]"}]},
+               "traceEvents": [)" +
+           kernel("ncclDevKernel_AllReduce", 9, 1, 4,
+                  R"(, "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 8,
+                     "Out msg nelems": 8, "Process Group Name": ")" +
+                      group + R"(", "Process Group Ranks": ")" + listed + R"(", "Group size": )" +
+                      std::to_string(size)) +
+           "]}";
+  };
+  const auto members = [&](const std::string& text) {
+    std::string out;
+    const Trace trace = import_trace({folder.write("k.json", text)}, "", 0);
+    for (const WorldRank rank : trace.groups.at(0).members) out += to_string(rank) + " ";
+    return out;
+  };
+  EXPECT_EQ(members(trace_of("7", "[1, ...]", 2)), "1 3 ");
+  EXPECT_EQ(members(trace_of("0", "[0, 1, ...]", 4)), "0 1 2 3 ");  // the job
+  const std::string before =
+      "k.json:3:1: 'Process Group Ranks' is cut short, and the distributedInfo before the events "
+      "does not have all ";
+  const std::string advice = "; give the ranks' execution traces, too";
+  EXPECT_EQ(refused("k.json", trace_of("8", "[1, ...]", 3)),
+            before + "3 members of process group '8'" + advice);
+  EXPECT_EQ(refused("k.json", trace_of("7", "[2, ...]", 2)),
+            before + "2 members of process group '7'" + advice);
+  EXPECT_EQ(refused("k.json", trace_of("9", "[1, 2, ...]", 3)),
+            before + "3 members of process group '9'" + advice);
+}
+
+// The profiler starts while NCCL is at work: of a call that was launched before nothing is known.
+TEST_F(Formats, KinetoLeavesOutCallsThatWereLaunchedBefore) {
+  const auto trace_of = [](double start_of_unknown) {
+    return R"({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": [
+                 {"ph": "X", "cat": "xpu_runtime", "name": "zeCommandListAppendLaunchKernel", "ts": 20, "dur": 1,
+                  "args": {"correlation": 5}},)" +
+           kernel("ncclDevKernel_Generic", 9, start_of_unknown, 4, R"(, "correlation": 3)") + "," +
+           kernel("ncclDevKernel_Generic", 9, 30, 4,
+                  R"(, "correlation": 5)" + std::string(kReduce)) +
+           "]}";
+  };
+  const Trace trace = import_trace({folder.write("k.json", trace_of(10))}, "", 0);
+  EXPECT_EQ(trace.used, 1u);
+  EXPECT_EQ(trace.left_out,
+            (Counts64{{"events that are none of the device's", 1},
+                      {"kernels of NCCL that were launched before the trace began", 1}}));
+  EXPECT_EQ(refused("k.json", trace_of(40)),
+            "k.json:3:1: a kernel of NCCL without 'Collective name'; record with a PyTorch from "
+            "2.3 on, or give the ranks' execution traces, too");
+}
+
+// Up to PyTorch 2.0 neither the host's events nor the kernels have the numbers of the execution
+// trace: the third call's kernel was launched within the third event.
+TEST_F(Formats, KinetoJoinsExecutionTracesByOrder) {
+  const auto node = [](int record, const std::string& inputs) {
+    return R"({"id": )" + std::to_string(record + 100) + R"(, "rf_id": )" + std::to_string(record) +
+           R"(, "name": "record_param_comms", "inputs": [)" + inputs + "]}";
+  };
+  const auto event = [](const std::string& category, const std::string& name, double at,
+                        const std::string& args) {
+    return R"({"ph": "X", "cat": ")" + category + R"(", "name": ")" + name +
+           R"(", "tid": 5, "ts": )" + std::to_string(at) + R"(, "dur": 10, "args": {)" + args +
+           "}},";
+  };
+  const auto host = [&](double at, int external) {
+    return event("cpu_op", "record_param_comms", at,
+                 R"("External id": )" + std::to_string(external));
+  };
+  const std::string calls =
+      node(7, R"([[1, 2, 0, 6, 4, "cuda:0"]], 1, 94594108284448, 0, "allreduce", [], [])") + "," +
+      node(8, R"(1, 0, 0, "wait", [], [])") + "," +
+      node(9, R"([[1, 2, 0, 5, 2, "cuda:0"]], 2, 94594108284448, 0, "broadcast", [], [])");
+  const std::string graph =
+      folder.write("graph.json", R"({"schema": "1.0.1", "nodes": [)" + calls + "]}");
+  const auto trace_of = [&](const std::string& hosts) {
+    return folder.write(
+        "k.json",
+        R"({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": [)" + hosts +
+            event("cuda_runtime", "cudaLaunchKernel", 5, R"("correlation": 11)") +
+            event("cuda_runtime", "cudaLaunchKernel", 65, R"("correlation": 12)") +
+            kernel("ncclKernel_AllReduce", 9, 10, 4, R"(, "External id": 11, "correlation": 11)") +
+            "," +
+            kernel("ncclKernel_Broadcast", 9, 70, 4, R"(, "External id": 12, "correlation": 12)") +
+            "]}");
+  };
+  const std::string whole = trace_of(host(1, 11) + host(30, 20) + host(60, 21));
+  const Trace trace = import_trace({whole, graph}, "", 0);
+  EXPECT_EQ(summary_of(trace, 2).stated, (Counts64{{"allreduce", 24}, {"broadcast", 10}}));
+  EXPECT_EQ(test::error_in(folder,
+                           [&] {
+                             import_trace({trace_of(host(1, 11) + host(60, 21)), graph}, "", 0);
+                           }),
+            "k.json: the host recorded 2 calls and waits, but there are 3 in graph.json; record "
+            "both over the same steps");
+}
+
+// Kernels of another library are their call, several one; beside NCCL's they are a computation.
+TEST_F(Formats, KinetoTakesCallsOfOtherLibraries) {
+  const auto of = [](int external) {
+    return R"(, "External id": )" + std::to_string(external) + kReduce;
+  };
+  const std::string file = folder.write(
+      "k.json", R"({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": [)" +
+                    kernel("checkForNaN", 9, 1, 2, of(4)) + "," +
+                    kernel("ncclDevKernel_AllReduce", 9, 3, 4, of(4)) + "," +
+                    kernel("oneccl_first", 9, 10, 2, of(5)) + "," +
+                    kernel("oneccl_second", 9, 12, 2, of(5)) + "," + kernel("adam", 9, 20, 2) +
+                    "]}");
+  const Trace trace = import_trace({file}, "", 0);
+  EXPECT_EQ(trace.used, 5u);
+  EXPECT_EQ(summary_of(trace, 2).ops, (Counts64{{"allreduce", 2}, {"compute", 2}}));
+  EXPECT_EQ(program_of(replay(trace, {}).workload, 0),
+            "stream 9:\ncompute 2000000 checkForNaN\nrecord 0\nwait 1\n"
+            "compute 6000000 idle\ncompute 2000000 adam\n"
+            "group:\nwait 0\nallreduce group bfloat16 8 ncclDevKernel_AllReduce\n"
+            "allreduce group bfloat16 8 oneccl_first\nrecord 1\n");
+}
+
+TEST_F(Formats, KinetoTakesCallsThatRcclPlaysByMsccl) {
+  const std::string file = folder.write(
+      "k.json", R"({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": [)" +
+                    kernel("mscclKernel_Sum_half_Simple_false", 9, 1, 4, kReduce) + "]}");
+  EXPECT_EQ(summary_of(import_trace({file}, "", 0), 2).ops, (Counts64{{"allreduce", 1}}));
 }
 
 // Two steps of the profiler, the second slower: a backward, an all-reduce after it, an optimizer.

@@ -107,6 +107,56 @@ TEST_F(CallReaders, KeepProcessesOfALogWithTimestampsApart) {
   }
 }
 
+// A program prints a line's beginning, and NCCL goes on there; two processes share a line.
+TEST_F(CallReaders, FindRecordsOfALogBehindOtherText) {
+  std::string text;
+  for (const int pid : {10, 11}) text += log_init(pid, "0xa", pid - 10, 2, "0xc0ffee");
+  for (const int count : {100, 200}) {
+    text += "   8388608   float   sum  -1" + log_call(10, "AllReduce", count, "0xa");
+    text.pop_back();
+    text += log_call(11, "AllReduce", count, "0xa");
+  }
+  const Trace trace = import_trace({folder.write("nccl.log", text)}, "", 0);
+  EXPECT_EQ(trace.given.size(), 2u);
+  EXPECT_EQ(summary_of(trace, 2).ops.at("allreduce"), 4u);
+  EXPECT_EQ(summary_of(trace, 2).stated.at("allreduce"), 2400u);
+  EXPECT_TRUE(trace.left_out.empty());
+}
+
+TEST_F(CallReaders, TakeCallsOfALogBehindANumberInBrackets) {
+  std::string text;
+  for (const int pid : {10, 11})
+    text += log_init(pid, "0xa", pid - 10, 2, "0xc0ffee") +
+            log_call(pid, "[" + std::to_string(pid) + "] AllGather", 100, "0xa");
+  const Trace trace = import_trace({folder.write("nccl.log", text)}, "", 0);
+  EXPECT_EQ(summary_of(trace, 2).out.at("all_gather"), 2u * 2 * 400);
+}
+
+// RCCL says the rank with each call, so that lines of INIT are not needed.
+TEST_F(CallReaders, TakeRanksFromCallsOfRccl) {
+  const auto call = [](int pid, const std::string& name, int count) {
+    std::string line = log_call(pid, name, count, pid == 10 ? "0xa" : "0xb");
+    line.pop_back();
+    return line + " task 0 globalrank " + std::to_string(pid - 10) + "\n";
+  };
+  std::string text;
+  for (const int pid : {10, 11})
+    text += call(pid, "AllReduce", 100) + call(pid, "mscclFuncAllToAll", 8) +
+            call(pid, "mscclpp_ncclAllReduce", 100) + call(pid, "AllToAllPivot", 8) +
+            call(pid, "PutSignal", 1);
+  const Trace trace = import_trace({folder.write("nccl.log", text)}, "", 0);
+  ASSERT_EQ(trace.given.size(), 2u);
+  EXPECT_EQ(trace.given[1].rank, WorldRank(1));
+  const TraceSummary found = summary_of(trace, 2);
+  EXPECT_EQ(found.stated.at("allreduce"), 2u * 2 * 400);
+  EXPECT_EQ(found.in.at("all_to_all"), 2u * 2 * 2 * 32);  // the log has what goes to a peer
+  EXPECT_EQ(trace.left_out,
+            (std::map<std::string, std::uint64_t>{{"calls that are not played: PutSignal", 2}}));
+  EXPECT_EQ(refused("plain.log", log_call(10, "AllReduce", 100, "0xa")),
+            "plain.log:1:1: communicator '0xa' has no line before that says its rank; log with "
+            "NCCL_DEBUG_SUBSYS=INIT,COLL");
+}
+
 // Process 10 is rank 0 of the job, and rank 1 of the other communicator.
 TEST_F(CallReaders, KeepTheOrderOfASecondCommunicatorOfAllRanks) {
   std::string text;

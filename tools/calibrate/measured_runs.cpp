@@ -18,16 +18,28 @@ namespace {
 
 constexpr double kLongest = 1e6;  // seconds of a step
 
+// Without the blanks around it, which many write behind commas.
+std::string trimmed(const std::string& cell) {
+  constexpr const char* kBlanks = " \t";
+  const std::size_t first = cell.find_first_not_of(kBlanks);
+  if (first == std::string::npos) return "";
+  return cell.substr(first, cell.find_last_not_of(kBlanks) - first + 1);
+}
+
 class RunsReader {
  public:
   RunsReader(std::string csv, std::string job, const std::vector<std::string>& overrides)
       : csv_(std::move(csv)), job_(std::move(job)), overrides_(overrides) {}
 
   std::vector<MeasuredRun> read() {
-    std::vector<CsvRecord> records = csv_records(text());
+    std::vector<CsvRecord> records = csv_records(text(), CsvComments::skipped);
+    for (CsvRecord& record : records) {
+      if (record.open)
+        throw Error(at(record.line) + "a quote is not closed; write \" twice within quotes");
+      for (std::string& cell : record.cells) cell = trimmed(cell);
+    }
     std::erase_if(records, [](const CsvRecord& record) {
-      return record.cells.front().starts_with('#') ||
-             (record.cells.size() == 1 && record.cells.front().empty());
+      return record.cells.size() == 1 && record.cells.front().empty();
     });
     if (records.size() < 2)
       throw Error(csv_ + ": there are no runs; write the names of columns, as in " + kExample +

@@ -6,7 +6,8 @@
 //   plan      keys of `parallel` with their values, blanks between them: tp=8 pp=4 micro_batch=2
 //   any key   its value in this run: model, cluster.nodes, collectives.library, ...
 //
-// Empty cells say nothing; blank lines and lines that begin with # are skipped. Lines of the same
+// Empty cells say nothing, nor do blanks around a cell; blank lines and lines that begin with # are
+// skipped. Lines of the same
 // job are one run that was measured several times.
 //
 // Units: seconds. Errors: Error(usage) "FILE:LINE: what; what to do", also for lines of one job

@@ -15,9 +15,11 @@ constexpr double kDifference = 0.02;  // of a logarithm, for slopes
 constexpr double kLongestStep = 0.7;  // of a logarithm, of one step
 constexpr double kDone = 1e-4;        // a step so short ends the search
 constexpr int kMostSteps = 20;
+constexpr double kLeastDamping = 1e-9, kMostDamping = 1e6;
 constexpr double kFarStart = 1;  // of a logarithm, between starts
 constexpr std::size_t kStarts = 4;
 constexpr int kHeldOutSteps = 3;
+constexpr double kHeldOutDone = 1e-3;
 constexpr double kMatters = 0.01;
 constexpr double kFar = 0.05;  // a residual beyond it counts by its size, not its square
 constexpr double kWorthANumber = 0.9;
@@ -47,7 +49,7 @@ class Fitter {
   StepFit fit() {
     Vector best;
     for (const Vector& start : starts()) {
-      const Vector at = descended(start);
+      const Vector at = descended(start, kMostSteps, kDone);
       if (best.empty() || cost(at) < cost(best)) best = at;
     }
     return around(best);
@@ -73,20 +75,26 @@ class Fitter {
     return grid;
   }
 
-  Vector descended(Vector at) {
+  // At most so many steps from `at`; one that is shorter than `done` ends the search.
+  Vector descended(Vector at, int most_steps, double done) {
     double damping = 1e-3;
-    for (int i = 0; i < kMostSteps; ++i) {
-      const Matrix slopes = slopes_at(at);
-      const double before = cost(at);
-      Vector next;
-      // The damping grows until a step helps.
-      for (; damping < 1e6; damping *= 10) {
-        next = stepped(at, slopes, damping);
-        if (cost(next) < before) break;
-      }
-      if (!(damping < 1e6) || distance(at, next) < kDone) break;
+    for (int i = 0; i < most_steps; ++i) {
+      const Vector next = better(at, slopes_at(at), damping);
+      if (distance(at, next) < done) break;
       at = next;
-      damping = std::max(1e-9, damping / 10);
+    }
+    return at;
+  }
+
+  // Where a step from `at` lowers the cost; `at`, if none does. The damping grows until a step
+  // helps, and is a tenth for the next one.
+  Vector better(const Vector& at, const Matrix& slopes, double& damping) {
+    const double before = cost(at);
+    for (; damping < kMostDamping; damping *= 10) {
+      const Vector next = stepped(at, slopes, damping);
+      if (!(cost(next) < before)) continue;
+      damping = std::max(kLeastDamping, damping / 10);
+      return next;
     }
     return at;
   }
@@ -94,18 +102,12 @@ class Fitter {
   StepFit around(const Vector& at) {
     StepFit fit;
     const std::size_t rows = measured_.size();
-    const Matrix slopes = slopes_at(at);
     for (const double v : at) fit.values.push_back(std::exp(v));
     fit.least = fit.most = fit.values;
     for (std::size_t row = 0; row < rows; ++row) fit.predicted.push_back(time(row, at));
     for (std::size_t row = 0; row < rows; ++row) {
       without_ = row;
-      Vector other = at;
-      for (int i = 0; i < kHeldOutSteps; ++i) {
-        const Vector next = stepped(other, slopes, 1e-9);
-        if (!(cost(next) < cost(other))) break;
-        other = next;
-      }
+      const Vector other = descended(at, kHeldOutSteps, kHeldOutDone);
       without_ = rows;
       fit.held_out.push_back(time(row, other));
       for (std::size_t n = 0; n < other.size(); ++n) {

@@ -6,8 +6,7 @@
 // by Levenberg-Marquardt on the logarithms of the numbers, with slopes by differences, inside their
 // bounds. Where a time is the longer of two, a host's and a GPU's, a search may end where no step
 // helps, far from the best numbers; so several begin at the best of a grid around the start.
-// A time is held out by fitting again without it, starting from the fit to all times and with that
-// fit's slopes, which hardly change.
+// A time is held out by fitting again without it, in three steps from the fit to all times.
 //
 // Units: seconds. Threading: pure functions, apart from what `predict` does.
 #pragma once

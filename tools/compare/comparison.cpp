@@ -26,6 +26,11 @@ std::string ledger_cell(const StoredResult& first, const StoredResult& other) {
   return "unknown";
 }
 
+std::string pairs_cell(const StoredResult& first) {
+  if (!first.pairs_known) return "unknown";
+  return humane_count(static_cast<double>(first.pairs.size()), "pair");
+}
+
 std::string trust(const StoredResult& r) {
   if (!r.interrupted.empty()) return "INCOMPLETE";
   if (r.modelled) return "modelled";
@@ -111,8 +116,7 @@ std::string comparison_text(const std::vector<StoredResult>& results, const Pain
   for (const Measure& measure : measures()) add_measure(table, measure, results);
   std::vector<std::string> ledgers{"pairs"};
   for (std::size_t i = 0; i < results.size(); ++i) {
-    ledgers.push_back(i == 0 ? humane_count(static_cast<double>(results[0].pairs.size())) + " pairs"
-                             : ledger_cell(results[0], results[i]));
+    ledgers.push_back(i == 0 ? pairs_cell(results[0]) : ledger_cell(results[0], results[i]));
     if (i > 0) ledgers.emplace_back();
   }
   table.rows.push_back(std::move(ledgers));

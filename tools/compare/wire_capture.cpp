@@ -50,6 +50,15 @@ bool is_mapped(const NetAddress& address) {
   return std::equal(kPrefix.begin(), kPrefix.end(), address.bytes.begin());
 }
 
+// Headers of IPv6 that stand before TCP or UDP: hop-by-hop options, which packets of more than
+// 64 KiB have, routing, a fragment, options for the destination. They state their length in units
+// of 8 bytes, the first not counted.
+constexpr std::uint32_t kFragment = 44;
+constexpr std::size_t kExtension = 8;
+bool is_extension(std::uint32_t protocol) {
+  return protocol == 0 || protocol == 43 || protocol == kFragment || protocol == 60;
+}
+
 // Bytes of the extended headers between BTH and payload; nothing where no payload follows. Opcodes
 // of the transports RC (0x00), UC (0x20) and XRC (0xa0) number their operations alike.
 std::optional<std::size_t> roce_extension(std::uint32_t opcode) {
@@ -222,6 +231,15 @@ void WireCapture::take(const PcapFrame& frame) {
     protocol = big(bytes, at + 6, 1);
     packet.flow.source = ipv6_address(bytes, at + 8);
     packet.flow.target = ipv6_address(bytes, at + 24);
+    while (is_extension(protocol)) {
+      if (bytes.size() < at + header + kExtension)
+        return void(++left_out_["cut within the headers"]);
+      const bool fragment = protocol == kFragment;
+      if (fragment && big(bytes, at + header + 2, 2) & 0xfff8)
+        return void(++left_out_["later fragments of IP packets"]);
+      protocol = big(bytes, at + header, 1);
+      header += fragment ? kExtension : kExtension * (big(bytes, at + header + 1, 1) + 1);
+    }
   } else {
     return void(++left_out_["neither IPv4 nor IPv6"]);
   }

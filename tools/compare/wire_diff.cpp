@@ -45,6 +45,16 @@ std::string addresses_text(const std::set<NetAddress>& addresses) {
   return text;
 }
 
+// Of a capture without payload: what is in it instead.
+std::string left_out_text(const WireCapture& capture) {
+  std::string text;
+  for (const auto& [reason, count] : capture.left_out())
+    text += (text.empty() ? " (left out: " : ", ") +
+            humane_count(static_cast<double>(count), "frame") + " " + std::string(reason);
+  return (text.empty() ? "" : text + ")") +
+         "; capture TCP or RoCE between the hosts, 128 bytes of each frame (tcpdump -s 128)";
+}
+
 std::vector<WireHost> guessed_hosts(const StoredResult& result, const WireCapture& capture) {
   std::set<NetAddress> addresses;
   for (const auto& [pair, traffic] : capture.pairs()) {
@@ -56,8 +66,9 @@ std::vector<WireHost> guessed_hosts(const StoredResult& result, const WireCaptur
     throw Error("the ledger's pairs are of " +
                 humane_count(static_cast<double>(nodes.size()), "node") + ", the capture's of " +
                 humane_count(static_cast<double>(addresses.size()), "address", "addresses") +
-                (addresses.empty() ? "" : " (" + addresses_text(addresses) + ")") +
-                "; say which is which with --host ADDRESS=NODES");
+                (addresses.empty() ? left_out_text(capture)
+                                   : " (" + addresses_text(addresses) +
+                                         "); say which is which with --host ADDRESS=NODES"));
   std::vector<WireHost> hosts;
   auto node = nodes.begin();
   for (const NetAddress& address : addresses) {

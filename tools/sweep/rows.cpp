@@ -2,13 +2,15 @@
 
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 
 #include "profiles/error.h"
 #include "profiles/input/content_hash.h"
+#include "profiles/load/json.h"
+#include "profiles/load/named_files.h"
 #include "profiles/median.h"
 #include "tools/report/json/json.h"
 #include "tools/text/csv.h"
@@ -27,11 +29,12 @@ std::string exact(double value) {
   return {text.data(), end.ptr};
 }
 
-std::string line_of(const std::vector<std::string>& cells) {
-  std::string line;
-  for (std::size_t i = 0; i < cells.size(); ++i) line += (i > 0 ? "," : "") + csv_cell(cells[i]);
-  return line + "\n";
+std::string text_of(const std::vector<std::string>& cells) {
+  std::string text;
+  for (std::size_t i = 0; i < cells.size(); ++i) text += (i > 0 ? "," : "") + csv_cell(cells[i]);
+  return text;
 }
+std::string line_of(const std::vector<std::string>& cells) { return text_of(cells) + "\n"; }
 
 std::vector<std::string> header_of(const Sweep& sweep) {
   std::vector<std::string> names;
@@ -81,6 +84,29 @@ double median_over(const Json& iterations, const char* key) {
   return median(std::move(values));
 }
 
+// Empty if there is no such file.
+std::string text_in(const std::string& file) {
+  std::error_code unknown;
+  if (!std::filesystem::exists(file, unknown)) return "";
+  std::ifstream in(file, std::ios::binary);
+  std::string text;
+  std::array<char, 4096> block;
+  while (in.read(block.data(), block.size()) || in.gcount() > 0)
+    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
+  if (!in.is_open() || in.bad())
+    throw Error(file + ": cannot be read, and its rows would be lost; name another file",
+                ErrorKind::environment);
+  return text;
+}
+
+// The hash of the job that a run says it has played, as the sweep forms those of its points.
+std::string played_hash(const Json& result) {
+  NamedFiles files;
+  for (const auto& [name, file] : result.at("files").items())
+    files[name] = {file.at("path").get<std::string>(), file.at("hash").get<std::string>()};
+  return config_hash(with_contents(json_text(result.at("config"), 2), files));
+}
+
 }  // namespace
 
 std::string config_hash(const std::string& config_json) { return content_hash_text(config_json); }
@@ -101,6 +127,10 @@ void read_figures(SweepRow& row, const std::string& result_file) {
                    : fidelity.at("faithful").get<bool>() ? "true"
                                                          : "false";
     row.played = true;
+    if (played_hash(result) != row.config_hash)
+      row.error =
+          "its run played another job than the sweep has loaded: the job's file, or one that it "
+          "names, has changed since; start the sweep again";
   } catch (const Json::exception& error) {
     throw Error(result_file + " is no result of a run: " + error.what(), ErrorKind::environment);
   }
@@ -141,13 +171,12 @@ std::string sweep_json(const Sweep& sweep) {
 }
 
 std::size_t resume(Sweep& sweep, const std::string& csv_file) {
-  std::ifstream in(csv_file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = text_in(csv_file);
   if (text.empty()) return 0;
   const std::vector<CsvRecord> records = csv_records(text);
   const std::vector<std::string> header = header_of(sweep);
   if (records.front().cells != header)
-    throw Error(csv_file + " is not of this sweep: its first line should be " + line_of(header) +
+    throw Error(csv_file + " is not of this sweep: its first line should be " + text_of(header) +
                 "; name another file, or remove it");
   std::map<std::vector<std::string>, std::size_t> points;  // hash, seed, version, values
   const std::size_t keys = sweep.grid.axes.size();

@@ -37,8 +37,9 @@ struct Sweep {
 // 16 hexadecimal digits of a resolved job (FNV-1a): equal jobs have equal hashes.
 std::string config_hash(const std::string& config_json);
 
-// Fills the figures of a row from what the point's run wrote with --json. Throws
-// Error(environment) when the file is no such result.
+// Fills the figures of a row from what the point's run wrote with --json; where that is of another
+// job than the row's config_hash, the error. Throws Error(environment) when the file is no such
+// result.
 void read_figures(SweepRow& row, const std::string& result_file);
 
 // Rows that have been played, in the order of the grid.
@@ -50,7 +51,7 @@ std::string sweep_json(const Sweep& sweep);
 
 // Takes from a CSV that sweep_csv() wrote the rows whose configuration, seed and version are those
 // of the sweep's rows, if they have no error; returns how many. A missing or empty file has none.
-// Throws Error(usage) when the file is something else.
+// Throws Error(usage) when the file is something else, Error(environment) when it cannot be read.
 std::size_t resume(Sweep& sweep, const std::string& csv_file);
 
 // Throughput (or the step time, where samples are not counted): a row for each combination of the

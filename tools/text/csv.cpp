@@ -1,15 +1,21 @@
 #include "tools/text/csv.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace ghostrank {
 
-std::vector<CsvRecord> csv_records(const std::string& text) {
+std::vector<CsvRecord> csv_records(const std::string& text, CsvComments comments) {
   std::vector<CsvRecord> records;
   bool in_record = false, in_quotes = false;
   int line = 1;
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   for (std::size_t i = text.starts_with(kByteOrderMark) ? 3 : 0; i < text.size(); ++i) {
+    if (!in_record && comments == CsvComments::skipped && text[i] == '#') {
+      i = std::min(text.find('\n', i), text.size());
+      ++line;
+      continue;
+    }
     if (!in_record) records.push_back({line, std::vector<std::string>(1)}), in_record = true;
     std::string& cell = records.back().cells.back();
     const char c = text[i];
@@ -25,6 +31,7 @@ std::vector<CsvRecord> csv_records(const std::string& text) {
     else if (in_quotes || c != '\r')
       cell += c;
   }
+  if (in_quotes) records.back().open = true;
   return records;
 }
 

@@ -266,11 +266,12 @@ int verb_adapt(const Argv& argv) {
   Patience playing("playing steps", !flags.quiet);
   std::vector<Course> courses{adaptive(flags, steps, rows)};
   for (const double ratio : flags.fixed) courses.push_back(fixed(flags, steps, ratio));
-  if (!flags.csv.empty()) write_whole(flags.csv, csv_of(rows));
-  if (!flags.json.empty()) write_whole(flags.json, json_of(flags, steps, courses, rows));
+  const int unwritten = write_each(
+      std::vector<TextFile>{{flags.csv, [&] { return csv_of(rows); }},
+                            {flags.json, [&] { return json_of(flags, steps, courses, rows); }}});
   if (!flags.quiet && flags.csv != "-" && flags.json != "-")
     std::fputs(table_of(flags, steps.limits().budget, courses).c_str(), stdout);
-  return 0;
+  return unwritten;
 }
 
 }  // namespace ghostrank

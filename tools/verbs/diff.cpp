@@ -75,8 +75,9 @@ int verb_diff(const Argv& argv) {
   check_outputs({{"--json", json}, {"--csv", csv}});
   const WireDiff diff = diff_wire(result, capture, std::move(named), iterations);
 
-  if (!csv.empty()) write_whole(csv, wire_over_time_csv(diff, interval_s));
-  if (!json.empty()) write_whole(json, wire_diff_json(diff, capture, result_file));
+  const int unwritten = write_each(
+      std::vector<TextFile>{{csv, [&] { return wire_over_time_csv(diff, interval_s); }},
+                            {json, [&] { return wire_diff_json(diff, capture, result_file); }}});
   if (json != "-" && csv != "-") std::fputs(wire_diff_text(diff, capture).c_str(), stdout);
   if (within)
     for (const WireDiffRow& row : diff.rows)
@@ -84,9 +85,9 @@ int verb_diff(const Argv& argv) {
         std::fprintf(stderr, "ghostrank: %s to %s differs by more than %g of the ledger\n",
                      diff.hosts[row.source].name.c_str(), diff.hosts[row.target].name.c_str(),
                      *within);
-        return 1;
+        return unwritten != 0 ? unwritten : 1;
       }
-  return 0;
+  return unwritten;
 }
 
 }  // namespace ghostrank

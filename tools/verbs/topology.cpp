@@ -50,7 +50,13 @@ ClusterSpec cluster_of(const JobFlags& flags) {
 
 std::string rate(double bps) { return bps > 0 ? humane_bits(bps) : "unlimited"; }
 
-std::vector<Fact> text_of(const SwitchGraph& graph, const FabricFacts& facts, double nic_bps) {
+PortRates rates_of(const ClusterSpec& cluster) {
+  return {cluster.nic.rate_bps, Nic(cluster.rank_nodes() * cluster.nics_per_node),
+          cluster.servers.nic.rate_bps};
+}
+
+std::vector<Fact> text_of(const SwitchGraph& graph, const FabricFacts& facts,
+                          const ClusterSpec& cluster) {
   std::vector<Fact> rows{{"topology", graph.summary},
                          {"NICs", humane_count(facts.nics, "NIC") + " of the job on " +
                                       humane_count(graph.places, "place") + " for nodes"}};
@@ -62,11 +68,15 @@ std::vector<Fact> text_of(const SwitchGraph& graph, const FabricFacts& facts, do
                                 (c.failed > 0 ? ", " + std::to_string(c.failed) + " failed" : "")});
   rows.push_back({"ports", std::to_string(facts.ports) + " in use at switches"});
   rows.push_back({"diameter", humane_count(facts.diameter, "link") + " between switches"});
-  if (nic_bps > 0)
-    rows.push_back({"bisection", rate(facts.bisection_bps) +
-                                     " from the first half of the NICs to the second, " +
-                                     humane_percent(facts.bisection_share) +
-                                     " of what they can send at " + rate(nic_bps) + " each"});
+  if (cluster.nic.rate_bps > 0 && facts.nics > 1) {
+    const bool alike =
+        cluster.server_nodes() == 0 || cluster.servers.nic.rate_bps == cluster.nic.rate_bps;
+    rows.push_back(
+        {"bisection", humane_bits(facts.bisection_bps) +
+                          " from the first half of the NICs to the second, " +
+                          humane_percent(facts.bisection_share) + " of what they can send" +
+                          (alike ? " at " + rate(cluster.nic.rate_bps) + " each" : std::string())});
+  }
   return rows;
 }
 
@@ -154,12 +164,19 @@ int verb_show(const Argv& argv) {
   if (!parse(app, argv)) return 0;
   const ClusterSpec cluster = cluster_of(flags);
   check_outputs({{"--svg", svg}, {"--json", json}});
-  const SwitchGraph graph = switches_of(cluster);
-  const FabricFacts facts = fabric_facts(graph, cluster.nic.rate_bps);
-  if (!svg.empty()) write_whole(svg, picture_of(graph));
-  if (!json.empty()) write_whole(json, dump(json_of(graph, facts, cluster.nic.rate_bps)));
-  if (json != "-") std::printf("%s", render(text_of(graph, facts, cluster.nic.rate_bps)).c_str());
-  return 0;
+  SwitchGraph graph;
+  FabricFacts facts;
+  try {
+    graph = switches_of(cluster);
+    facts = fabric_facts(graph, rates_of(cluster));
+  } catch (const Error& error) {
+    throw Error(flags.path + ": " + error.what());
+  }
+  const int unwritten = write_each(std::vector<TextFile>{
+      {svg, [&] { return picture_of(graph); }},
+      {json, [&] { return dump(json_of(graph, facts, cluster.nic.rate_bps)); }}});
+  if (json != "-") std::printf("%s", render(text_of(graph, facts, cluster)).c_str());
+  return unwritten;
 }
 
 }  // namespace

@@ -194,7 +194,7 @@ class AicbImporter {
     for (const Shape& shape : shapes) {
       if (shape.name != name) continue;
       if (size_[name] == 0 && name == "ep_group")
-        fail(line, "comm_group_size of " + name + " is given nowhere");
+        fail(line, "comm_group_size of " + name + " is given nowhere; write it in its rows");
       TraceGroup group{name.substr(0, name.rfind('_')), {}};
       const std::int64_t first =
           rank.value() - rank.value() / shape.stride % shape.size * shape.stride;

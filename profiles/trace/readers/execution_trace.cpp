@@ -11,6 +11,12 @@
 // position in the process group. A call overlaps until a later `wait` names its group and number;
 // other calls block. The trace has no device times, so there are no delays between calls; all other
 // nodes are left out.
+//
+// In PyTorch before 2.3 a process group is an address, which differs from process to process. Its
+// definition has the name, or none up to 2.1: then groups are numbered in the order of definitions,
+// then of first calls, and the only one has no name. The group of a wait is 0 there. First rank and
+// stride are missing, in older versions the size, too: a group that says neither its size nor its
+// members is of all ranks.
 #include "profiles/trace/readers/execution_trace.h"
 
 #include <algorithm>
@@ -51,10 +57,16 @@ class ExecutionTraceImporter {
  public:
   explicit ExecutionTraceImporter(Trace& trace) : trace_(trace) {}
 
-  // The calls of the last file, by the number that Kineto gives them, too.
+  // The calls of the last file, by the number that Kineto gives them, too, and the numbers of all
+  // that its record_param_comms recorded.
   std::map<std::int64_t, std::uint32_t> take_records() { return std::move(records_); }
+  std::vector<std::int64_t> take_numbers() {
+    std::sort(numbers_.begin(), numbers_.end());
+    return std::move(numbers_);
+  }
 
-  void read(const std::string& path, std::optional<int> rank) {
+  // `rank`: of the file, if its name says so; `otherwise`: if the calls do not say it either.
+  void read(const std::string& path, std::optional<int> rank, int otherwise = 0) {
     const JsonTape json = parse_json(read_trace_file(path), path);
     json_ = &json;
     const JsonNode* nodes = json.find(json.root(), "nodes");
@@ -65,13 +77,15 @@ class ExecutionTraceImporter {
     rank_->tracks = {"compute"};
     own_.reset();
     if (rank) own_.emplace(*rank);
+    name_groups(*nodes);
     find_waits(*nodes);
     members_of_.clear();
     requests_.clear();
     after_.clear();
     records_.clear();
+    numbers_.clear();
     for (const JsonNode& node : json.children(*nodes)) take(node);
-    rank_->rank = own_.value_or(WorldRank(0));
+    rank_->rank = own_.value_or(WorldRank(otherwise));
     for (TraceEvent& event : rank_->events)
       if (event.kind == TraceEvent::Kind::send || event.kind == TraceEvent::Kind::recv)
         if (event.peer == rank_->rank.value())
@@ -79,6 +93,8 @@ class ExecutionTraceImporter {
   }
 
  private:
+  static constexpr std::string_view kGroupsNode = "process_group:init";
+
   // Process group, number and whether it is a message's: messages and collectives count apart.
   using Request = std::tuple<std::string, std::int64_t, bool>;
 
@@ -124,12 +140,50 @@ class ExecutionTraceImporter {
     return out;
   }
 
-  std::string group_name(const Values& values) const {
+  // As the trace writes it.
+  std::string group_in(const Values& values) const {
     const JsonNode* group = values.at(-2);
     if (group && group->kind == JsonNode::Kind::array && group->size > 0)
       group = &*json_->children(*group).begin();
     if (group && group->kind == JsonNode::Kind::string) return std::string(group->text);
     return group && group->is_integer() ? std::to_string(group->integer) : "";
+  }
+  std::string group_name(const Values& values) const {
+    const std::string group = group_in(values);
+    if (const auto named = name_of_address_.find(group); named != name_of_address_.end())
+      return named->second;
+    const bool of_wait = group == "0" && values.name() == "wait" && names_.size() == 1;
+    return of_wait ? *names_.begin() : group;
+  }
+
+  static bool is_address(const std::string& group) {
+    constexpr std::int64_t kLeastAddress = std::int64_t{1} << 32;
+    return parse_integer(group).value_or(0) >= kLeastAddress;
+  }
+
+  // Gives names to the groups that are addresses.
+  void name_groups(const JsonNode& nodes) {
+    name_of_address_.clear();
+    std::size_t unnamed = 0;
+    for (const JsonNode& node : json_->children(nodes))
+      if (name_of(node).find(kGroupsNode) != std::string_view::npos)
+        each_group(node, [&](const Defined& group) {
+          const std::string name = group.name.empty() ? std::to_string(unnamed++) : group.name;
+          for (const std::string& address : group.addresses)
+            name_of_address_.try_emplace(address, name);
+        });
+    for (const JsonNode& node : json_->children(nodes)) {
+      if (!is_call(node)) continue;
+      take_id(node);
+      const std::string group = group_in(values_of(node));
+      if (is_address(group) && name_of_address_.try_emplace(group, std::to_string(unnamed)).second)
+        ++unnamed;
+    }
+    names_.clear();
+    for (const auto& [address, name] : name_of_address_) names_.insert(name);
+    if (unnamed != 1 || names_.size() != 1) return;
+    for (auto& [address, name] : name_of_address_) name.clear();
+    names_ = {""};
   }
 
   // In some versions the number is [number, is p2p].
@@ -167,8 +221,11 @@ class ExecutionTraceImporter {
 
   void take(const JsonNode& node) {
     take_id(node);
-    if (name_of(node).find("process_group:init") != std::string_view::npos) {
-      take_groups(node);
+    if (name_of(node).find(kGroupsNode) != std::string_view::npos) {
+      each_group(node, [&](const Defined& group) {
+        members_of_[group.name] = group.members;
+        for (const std::string& address : group.addresses) members_of_[address] = group.members;
+      });
       ++trace_.used;
       return;
     }
@@ -179,29 +236,75 @@ class ExecutionTraceImporter {
     communicate(node);
   }
 
-  void take_groups(const JsonNode& node) {
+  struct Defined {
+    std::string name;                    // empty: it has none
+    std::vector<std::string> addresses;  // by which calls may name it
+    std::vector<WorldRank> members;      // empty: not known
+  };
+
+  // Calls `take` for each group that the node defines, as
+  //
+  //   [{"pg_name": "1", "ranks": [0, 2], "group_size": 2, ...}, ...]
+  //   [{"pg_name": "1", "backend_id": 82149104, "ranks": [], "group_size": 4, ...}, ...]  all ranks
+  //   [{'pg_id': 94594108284448, 'backend_id': 94594108284000, 'ranks': {0: 0, 2: 1}, ...}, ...]
+  template <typename Take>
+  void each_group(const JsonNode& node, Take take) {
+    take_id(node);
     const JsonNode* list = values_in(node, "inputs");
     if (!list) return;
     for (const JsonNode& text : json_->children(*list)) {
       if (text.kind != JsonNode::Kind::string) continue;
-      const JsonTape groups = parse_json(text.text, rank_->file);
-      for (const JsonNode& one : groups.children(groups.root())) {
-        const JsonNode* name = groups.find(one, "pg_name");
-        const JsonNode* ranks = groups.find(one, "ranks");
-        if (!name || !ranks) continue;
-        std::vector<WorldRank> members;
-        for (const JsonNode& rank : groups.children(*ranks)) {
-          if (!rank.is_integer() || rank.integer < 0 || rank.integer >= kMostTraceRanks)
-            fail("a process group with a member that is no rank");
-          members.emplace_back(rank.integer);
-        }
-        members_of_[name->kind == JsonNode::Kind::string ? std::string(name->text)
-                                                         : std::to_string(name->integer)] = members;
-      }
+      const bool python = text.text.starts_with("[{'");
+      const JsonTape groups =
+          parse_json(python ? json_of_python(text.text) : std::string(text.text), rank_->file);
+      for (const JsonNode& one : groups.children(groups.root())) take(defined(groups, one));
     }
   }
 
+  Defined defined(const JsonTape& json, const JsonNode& group) const {
+    Defined out;
+    const auto text = [](const JsonNode& value) {
+      return value.is_integer() ? std::to_string(value.integer) : std::string(value.text);
+    };
+    if (const JsonNode* name = json.find(group, "pg_name")) out.name = text(*name);
+    for (const char* key : {"pg_id", "backend_id"})
+      if (const JsonNode* address = json.find(group, key)) out.addresses.push_back(text(*address));
+    const JsonNode* ranks = json.find(group, "ranks");
+    if (!ranks) return out;
+    for (const JsonNode& rank : json.children(*ranks)) {
+      const bool key = ranks->kind == JsonNode::Kind::object;
+      const std::int64_t number =
+          key ? parse_integer(std::string(rank.key)).value_or(-1) : integer(&rank, -1);
+      if (number < 0 || number >= kMostTraceRanks)
+        fail("a process group with a member that is no rank");
+      out.members.emplace_back(number);
+    }
+    return out;
+  }
+
+  // What Python prints of lists and dictionaries with texts and numbers: texts have quotes of JSON,
+  // and numbers that are keys get some.
+  static std::string json_of_python(std::string_view text) {
+    std::string out;
+    bool quoted = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const std::size_t end = std::min(text.find_first_not_of("0123456789", i), text.size());
+      if (text[i] == '\'') {
+        quoted = !quoted;
+        out += '"';
+      } else if (!quoted && end > i) {
+        const std::string number(text.substr(i, end - i));
+        out += end < text.size() && text[end] == ':' ? '"' + number + '"' : number;
+        i = end - 1;
+      } else {
+        out += text[i];
+      }
+    }
+    return out;
+  }
+
   void communicate(const JsonNode& node) {
+    if (const auto record = record_of(node)) numbers_.push_back(*record);
     const Values values = values_of(node);
     const auto known = torch_call(values.name());
     if (!known) fail("call " + quote(values.name()) + " is none of PyTorch's");
@@ -318,12 +421,15 @@ class ExecutionTraceImporter {
   // size.
   std::uint32_t group_of(const Values& values) {
     TraceGroup group{group_name(values), {}};
-    const auto defined = members_of_.find(group.name);
-    const std::int64_t size = integer(values.at(5), 0);
+    const auto defined = members_of_.find(group_in(values));
+    // Behind the name stand splits, and then the size alone, or it comes third.
+    const bool alone = values.at(3) && !values.at(4);
+    const std::int64_t size = integer(values.at(alone ? 3 : 5), 0);
     if (defined != members_of_.end() && !defined->second.empty()) {
       group.members = defined->second;
     } else if (size > 0) {
-      const std::int64_t first = integer(values.at(3), 0), stride = integer(values.at(4), 1);
+      const std::int64_t first = alone ? 0 : integer(values.at(3), 0),
+                         stride = integer(values.at(4), 1);
       constexpr std::int64_t kLast = kMostTraceRanks - 1;
       const bool fits = size <= kMostTraceRanks && first >= 0 && first <= kLast && stride >= 0;
       // A division, because the product may overflow.
@@ -343,8 +449,8 @@ class ExecutionTraceImporter {
     const auto rank = integer(values.at(-1), 0);
     if (has_root(func))
       event.peer = static_cast<std::int32_t>(std::clamp<std::int64_t>(rank, -1, kMostTraceRanks));
-    else if (!own_ && rank >= 0 && rank < std::ssize(members))
-      own_ = members[rank];
+    else if (!own_ && rank >= 0 && rank < (members.empty() ? kMostTraceRanks : std::ssize(members)))
+      own_ = members.empty() ? WorldRank(rank) : members[rank];
     if (func == Func::barrier) return;
     const Tensors in = inputs(values), out = outputs(node);
     event.dtype = played_as(in.width);
@@ -392,10 +498,13 @@ class ExecutionTraceImporter {
   TraceRank* rank_ = nullptr;
   std::optional<WorldRank> own_;  // rank, once it is known
   std::uint64_t id_ = 0;
+  std::map<std::string, std::string> name_of_address_;        // of process groups
+  std::set<std::string> names_;                               // of those
   std::map<std::string, std::vector<WorldRank>> members_of_;  // as the trace defines them
   std::set<Request> waited_;
   std::map<Request, std::vector<std::uint32_t>> requests_;
   std::map<std::int64_t, std::uint32_t> records_;
+  std::vector<std::int64_t> numbers_;
   std::vector<std::uint32_t> after_;
 };
 
@@ -405,6 +514,7 @@ ExecutionCalls read_execution_calls(const std::string& path) {
   ExecutionTraceImporter importer(out.trace);
   importer.read(path, rank_in_name(path));
   out.by_record = importer.take_records();
+  out.records = importer.take_numbers();
   return out;
 }
 
@@ -429,7 +539,9 @@ Trace import_execution_trace(const std::vector<std::string>& files, int) {
   trace.unit = "none: execution traces have no times of devices";
   trace.position_unit = "node";
   ExecutionTraceImporter importer(trace);
-  for (const std::string& file : files) importer.read(file, rank_in_name(file));
+  const std::vector<std::optional<int>> named = ranks_in_names(files);
+  for (std::size_t f = 0; f < files.size(); ++f)
+    importer.read(files[f], rank_in_name(files[f]), files.size() > 1 ? named[f].value_or(0) : 0);
   std::ranges::sort(trace.given, {}, &TraceRank::rank);
   return trace;
 }

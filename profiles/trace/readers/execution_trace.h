@@ -17,6 +17,7 @@ namespace ghostrank {
 struct ExecutionCalls {
   Trace trace;                                      // of one rank
   std::map<std::int64_t, std::uint32_t> by_record;  // index of the event by number
+  std::vector<std::int64_t> records;                // numbers of calls and waits, growing
 };
 // Those of the execution traces among the files, by rank; takes these out of the list.
 std::map<WorldRank, ExecutionCalls> take_execution_calls(std::vector<std::string>& files);

@@ -128,7 +128,8 @@ class GoalBinaryReader {
       event.stated = one.size;
     } else {
       fail(where, "an operation of type " + std::to_string(one.type) +
-                      "; 1 (send), 2 (recv) and 3 (calc) are read");
+                      "; 1 (send), 2 (recv) and 3 (calc) are read, as txt2bin of "
+                      "LogGOPSim writes them; give the text of a file of another program");
     }
     event.name = trace_.name(one.type == 3 ? "calc" : one.type == 1 ? "send" : "recv");
     rank_->events.push_back(event);

@@ -93,6 +93,29 @@ const TraceFormat* format_of(const std::string& file) {
   return nullptr;
 }
 
+// The name of the packer whose file begins so; empty: none of those that people use for traces.
+std::string_view packer_of(std::string_view head) {
+  constexpr std::size_t kTarMark = 257;
+  constexpr std::pair<std::string_view, std::string_view> kMarks[] = {{"\x28\xb5\x2f\xfd", "zstd"},
+                                                                      {"PK\x03\x04", "zip"},
+                                                                      {"\xfd"
+                                                                       "7zXZ",
+                                                                       "xz"},
+                                                                      {"BZh", "bzip2"},
+                                                                      {"7z\xbc\xaf", "7z"},
+                                                                      {"\x04\x22\x4d\x18", "lz4"}};
+  for (const auto& [mark, name] : kMarks)
+    if (head.starts_with(mark)) return name;
+  return head.size() > kTarMark && head.substr(kTarMark).starts_with("ustar") ? "tar" : "";
+}
+
+void refuse_packed(const std::vector<std::string>& files) {
+  for (const std::string& file : files)
+    if (const std::string_view packer = packer_of(trace_head(file, kTraceHead)); !packer.empty())
+      throw Error(file + ": is packed by " + std::string(packer) +
+                  ", and only single files packed by gzip are read; unpack it");
+}
+
 std::string names() {
   std::string out;
   for (const TraceFormat& format : kFormats)
@@ -196,6 +219,7 @@ Trace import_trace(const std::vector<std::string>& given, const std::string& nam
   }
   for (const std::string& file : files) note_read(file);
   if (!format) format = format_among(files);
+  if (!format || !name.empty()) refuse_packed(files);
   if (!format)
     throw Error(files.front() + ": the format is none that is known; name it with --format (" +
                 names() + ")");

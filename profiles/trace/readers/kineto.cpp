@@ -13,8 +13,9 @@
 // step in which the host launched it ("correlation").
 //
 // With the execution trace of the same rank beside it, kernels of NCCL take their call from there:
-// PyTorch before 2.3 gives the kernel no arguments, later ones cut lists of many members short. The
-// host's event leads from the kernel ("External id") to the call ("Record function id").
+// PyTorch before 2.3 gives the kernel no arguments, later ones cut long lists of splits short. The
+// host's event leads from the kernel ("External id") to the call ("Record function id"), or, up to
+// PyTorch 2.0, its place among these events (kineto_records.h).
 //
 // The kernel of coalesced calls has neither. The host launched it in a range "nccl:coalesced"; the
 // calls are those that the same thread recorded before, since the last such range, and that have no
@@ -23,7 +24,6 @@
 // A kernel does not name the root of its call. The host's event of the call does ("Rank").
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -34,6 +34,10 @@
 #include "profiles/trace/readers/device_kernels.h"
 #include "profiles/trace/readers/execution_trace.h"
 #include "profiles/trace/readers/formats.h"
+#include "profiles/trace/readers/kineto_groups.h"
+#include "profiles/trace/readers/kineto_launches.h"
+#include "profiles/trace/readers/kineto_others.h"
+#include "profiles/trace/readers/kineto_records.h"
 #include "profiles/trace/readers/torch_names.h"
 
 namespace ghostrank {
@@ -47,15 +51,19 @@ class KinetoImporter {
   KinetoImporter(Trace& trace, std::map<WorldRank, ExecutionCalls> calls)
       : trace_(trace), calls_(std::move(calls)) {}
 
-  void read(const std::string& path) {
+  // `rank`: if the file does not say it.
+  void read(const std::string& path, int rank) {
     path_ = &path;
     kernels_.clear();
     correlations_.clear();
     launches_.clear();
     steps_.clear();
     record_of_.clear();
+    unnumbered_.clear();
     groups_.clear();
+    others_.clear();
     recorded_.clear();
+    members_ = {};
     own_.reset();
     device_.reset();
     for_each_element(
@@ -63,15 +71,22 @@ class KinetoImporter {
         [&](std::string_view key, const JsonTape& json) {
           if (key == "distributedInfo") take_info(json);
         });
+    settle_others(others_, kernels_);
+    sort_host();
+    if (const std::size_t left = launches_.leave_out_earlier(kernels_, correlations_); left > 0) {
+      trace_.used -= left;
+      trace_.left_out["kernels of NCCL that were launched before the trace began"] += left;
+    }
     if (kernels_.empty())
       throw Error(path +
                   ":1:1: there are no kernels of a device; record with ProfilerActivity.CUDA");
     count_from_the_first_kernel();
     rank_ = &trace_.given.emplace_back();
-    rank_->rank = WorldRank(own_.value_or(0));
+    rank_->rank = WorldRank(own_.value_or(rank));
     rank_->file = path;
     rank_->tracks = {"compute"};
-    sort_host();
+    if (const auto mine = calls_.find(rank_->rank); mine != calls_.end() && record_of_.empty())
+      record_of_ = unnumbered_.number(mine->second, path, launches_, kernels_, correlations_);
     take_calls();
     if (calls_.empty()) take_roots();
     take_steps();
@@ -93,15 +108,6 @@ class KinetoImporter {
   }
 
  private:
-  // A launch by the host; times are nanoseconds.
-  struct Launch {
-    std::int64_t correlation = 0, at = 0, thread = 0;
-    auto operator<=>(const Launch&) const = default;
-  };
-  struct Range {
-    std::int64_t thread = 0, begin = 0, end = 0;
-    auto operator<=>(const Range&) const = default;
-  };
   struct HostCall {
     std::int64_t thread = 0, begin = 0, external = 0;
     TraceEvent event;     // without an execution trace
@@ -118,6 +124,7 @@ class KinetoImporter {
   }
 
   void take_info(const JsonTape& json) {
+    members_.take_info(json);
     if (const JsonNode* rank = json.find(json.root(), "rank"); rank && rank->is_integer()) {
       if (rank->integer < 0 || rank->integer >= kMostTraceRanks)
         fail("distributedInfo names no rank");
@@ -186,16 +193,25 @@ class KinetoImporter {
     kernel.event.name = trace_.name(name ? name->text : "kernel");
     kernel.event.position = line;
     const JsonNode* call = args ? json.find(*args, "Collective name") : nullptr;
-    const bool nccl = name && name->text.starts_with("nccl");
+    const bool nccl =  // RCCL plays some calls by MSCCL
+        name && (name->text.starts_with("nccl") || name->text.starts_with("msccl"));
     if (args) kernel.external = id(json, *args, "External id");
     correlations_.push_back(args ? id(json, *args, "correlation").value_or(-1) : -1);
     if (nccl && (!calls_.empty() || !call))
       kernel.call = true;  // take_calls() finds out which
     else if (nccl)
       take_call(json, *args, call->text, kernel);
+    else if (call && calls_.empty())
+      take_other(json, *args, call->text);
     if (!kernel.call) kernel.event.kind = TraceEvent::Kind::compute;
     ++trace_.used;
     kernels_.push_back(kernel);
+  }
+
+  void take_other(const JsonTape& json, const JsonNode& args, std::string_view name) {
+    DeviceKernel kernel;
+    take_call(json, args, name, kernel);
+    others_.push_back({kernels_.size(), kernel.event});
   }
 
   std::optional<std::int64_t> id(const JsonTape& json, const JsonNode& args,
@@ -216,11 +232,11 @@ class KinetoImporter {
   }
 
   void take_launch(const JsonTape& json, std::string_view cat) {
-    if (cat != "cuda_runtime" && cat != "cuda_driver") return;
+    if (!cat.ends_with("_runtime") && !cat.ends_with("_driver")) return;  // cuda_, xpu_, ...
     const JsonNode* args = json.find(json.root(), "args");
     const auto correlation = args ? id(json, *args, "correlation") : std::nullopt;
     if (correlation && *correlation >= 0)
-      launches_.push_back({*correlation, nanos(json, "ts"), thread_of(json)});
+      launches_.add({*correlation, nanos(json, "ts"), thread_of(json)});
   }
 
   std::int64_t thread_of(const JsonTape& json) const {
@@ -231,23 +247,15 @@ class KinetoImporter {
     const JsonNode* name = json.find(json.root(), "name");
     if (cat != "user_annotation" || !name || name->text != "nccl:coalesced") return;
     const std::int64_t begin = nanos(json, "ts");
-    groups_.push_back({thread_of(json), begin, begin + nanos(json, "dur")});
+    groups_.add({thread_of(json), begin, begin + nanos(json, "dur")});
   }
 
   void sort_host() {
-    std::sort(launches_.begin(), launches_.end());
-    std::sort(groups_.begin(), groups_.end());
+    launches_.sort();
+    groups_.sort();
     std::sort(recorded_.begin(), recorded_.end(), [](const HostCall& a, const HostCall& b) {
       return std::pair{a.thread, a.begin} < std::pair{b.thread, b.begin};
     });
-  }
-
-  // The launch of the kernel `k`; null: unknown.
-  const Launch* launch_of(std::size_t k) const {
-    const auto at = std::lower_bound(launches_.begin(), launches_.end(), Launch{correlations_[k]});
-    const bool known =
-        correlations_[k] >= 0 && at != launches_.end() && at->correlation == correlations_[k];
-    return known ? &*at : nullptr;
   }
 
   void take_steps() {
@@ -259,7 +267,7 @@ class KinetoImporter {
       all_steps_.push_back(duration);
     }
     for (std::size_t k = 0; k < kernels_.size(); ++k) {
-      const Launch* const launch = launch_of(k);
+      const KinetoLaunch* const launch = launches_.of(correlations_[k]);
       launched.push_back(launch ? launch->at : -1);
     }
     trace_.steps = std::max(trace_.steps, put_into_steps(kernels_, launched, begins));
@@ -275,7 +283,9 @@ class KinetoImporter {
     HostCall call{thread_of(json), nanos(json, "ts"), *external, {}, {}};
     if (!calls_.empty()) {
       const auto record = id(json, *args, "Record function id");
-      if (!record) return;
+      if (!record)
+        return unnumbered_.add(
+            {call.begin, call.begin + nanos(json, "dur"), call.thread, *external});
       record_of_.emplace(*external, *record);
     } else {
       const JsonNode* kind = json.find(*args, "Collective name");
@@ -305,18 +315,19 @@ class KinetoImporter {
     std::set<std::int64_t> own;  // by External id: calls that have a kernel or a copy
     for (const DeviceKernel& kernel : kernels_)
       if (kernel.external) own.insert(*kernel.external);
-    std::map<const Range*, DeviceKernel*> first_of;  // by group
+    std::map<const KinetoRange*, DeviceKernel*> first_of;  // by group
     for (std::size_t k = 0; k < kernels_.size(); ++k) {
       DeviceKernel& kernel = kernels_[k];
       if (!kernel.call || kernel.event.kind != TraceEvent::Kind::join) continue;
       line_ = kernel.event.position;
+      const KinetoLaunch* const launch = launches_.of(correlations_[k]);
       std::vector<TraceEvent> calls;
       if (kernel.external && record_of_.contains(*kernel.external)) {
         calls = recorded(record_of_.at(*kernel.external));
         if (calls.empty())
           fail("call " + std::to_string(record_of_.at(*kernel.external)) +
                " of this kernel is not in " + calls_.at(rank_->rank).trace.given.front().file);
-      } else if (const Range* const group = group_of_kernel(k)) {
+      } else if (const KinetoRange* const group = launch ? groups_.around(*launch) : nullptr) {
         const auto [first, fresh] = first_of.emplace(group, &kernel);
         if (!fresh) {  // a further kernel of the group: its first kernel has the calls
           first->second->start = std::min(first->second->start, kernel.start);
@@ -372,22 +383,9 @@ class KinetoImporter {
     }
   }
 
-  // The range in which the host launched the kernel `k`; null: none.
-  const Range* group_of_kernel(std::size_t k) const {
-    const Launch* const launch = launch_of(k);
-    if (!launch) return nullptr;
-    const auto after = std::upper_bound(
-        groups_.begin(), groups_.end(),
-        Range{launch->thread, launch->at, std::numeric_limits<std::int64_t>::max()});
-    if (after == groups_.begin()) return nullptr;
-    const Range& group = *std::prev(after);
-    return group.thread == launch->thread && group.end >= launch->at ? &group : nullptr;
-  }
-
   // The calls that the group's thread recorded since its last group, except those in `own`.
-  std::vector<TraceEvent> calls_of(const Range& group, const std::set<std::int64_t>& own) {
-    const bool first = &group == &groups_.front() || (&group - 1)->thread != group.thread;
-    const std::int64_t from = first ? 0 : (&group - 1)->end;
+  std::vector<TraceEvent> calls_of(const KinetoRange& group, const std::set<std::int64_t>& own) {
+    const std::int64_t from = groups_.end_before(group);
     std::vector<TraceEvent> out;
     const auto begin = [](const HostCall& call) { return std::pair{call.thread, call.begin}; };
     auto at = std::ranges::lower_bound(recorded_, std::pair{group.thread, from}, {}, begin);
@@ -441,43 +439,34 @@ class KinetoImporter {
                                                  : std::to_string(value->integer);
   }
 
-  // "[0, 1]", or a list; Kineto cuts long ones short with "...".
-  std::vector<std::int64_t> numbers(const JsonTape& json, const JsonNode& args,
-                                    const char* key) const {
-    std::vector<std::int64_t> out;
+  NumberList numbers(const JsonTape& json, const JsonNode& args, const char* key) const {
     const JsonNode* value = json.find(args, key);
-    if (!value) return out;
-    const auto add = [&](std::int64_t number) {
-      if (number < 0) fail("'" + std::string(key) + "' has a negative number");
-      out.push_back(number);
-    };
-    if (value->kind == JsonNode::Kind::array) {
-      for (const JsonNode& one : json.children(*value)) add(one.integer);
-      return out;
-    }
-    const std::string list(value->text);
-    for (std::size_t at = list.find_first_of("0123456789-"); at != std::string::npos;
-         at = list.find_first_of("0123456789-", at)) {
-      const std::size_t end = std::min(list.find_first_not_of("0123456789-", at), list.size());
-      const auto number = parse_integer(list.substr(at, end - at));
-      if (!number) fail("'" + std::string(key) + "' is no list of numbers");
-      add(*number);
-      at = end;
-    }
-    if (list.find("...") != std::string::npos)
-      fail("'" + std::string(key) + "' is cut short; the members are needed");
-    return out;
+    if (!value) return {};
+    auto list = number_list(json, *value);
+    if (!list) fail("'" + std::string(key) + "' is no list of numbers from 0");
+    return std::move(*list);
   }
 
   std::uint32_t group_of(const JsonTape& json, const JsonNode& args) {
     TraceGroup group{text(json, args, "Process Group Name"), {}};
-    for (const std::int64_t rank : numbers(json, args, "Process Group Ranks")) {
+    const std::int64_t size = integer(json, args, "Group size", kMostTraceRanks);
+    NumberList ranks = numbers(json, args, "Process Group Ranks");
+    if (ranks.cut) {
+      auto all = members_.members(group.name, ranks.numbers, size);
+      if (!all)
+        fail(
+            "'Process Group Ranks' is cut short, and the distributedInfo before the events does "
+            "not have all " +
+            std::to_string(size) + " members of process group " + quote(group.name) +
+            "; give the ranks' execution traces, too");
+      ranks.numbers = std::move(*all);
+    }
+    for (const std::int64_t rank : ranks.numbers) {
       if (rank >= kMostTraceRanks) fail("'Process Group Ranks' has a member that is no rank");
       group.members.emplace_back(rank);
     }
     const std::set<WorldRank> unique(group.members.begin(), group.members.end());
     if (unique.size() != group.members.size()) fail("'Process Group Ranks' has a rank twice");
-    const std::int64_t size = integer(json, args, "Group size", kMostTraceRanks);
     if (!group.members.empty() && std::ssize(group.members) != size)
       fail("'Group size' is " + std::to_string(size) + " but there are " +
            std::to_string(group.members.size()) + " 'Process Group Ranks'");
@@ -537,7 +526,9 @@ class KinetoImporter {
   void splits(const JsonTape& json, const JsonNode& args, std::uint64_t out, TraceEvent& event) {
     std::vector<std::uint64_t> counts;
     std::uint64_t sum = 0;
-    for (const std::int64_t rows : numbers(json, args, "In split size")) {
+    const NumberList given = numbers(json, args, "In split size");
+    if (given.cut) fail("'In split size' is cut short; give the ranks' execution traces, too");
+    for (const std::int64_t rows : given.numbers) {
       if (rows > (std::int64_t{1} << 40)) fail("'In split size' is too large");
       counts.push_back(static_cast<std::uint64_t>(rows));
       sum += counts.back();
@@ -563,9 +554,12 @@ class KinetoImporter {
   std::vector<DeviceKernel> kernels_;
   std::vector<std::int64_t> correlations_;  // by kernel; -1: none
   using Times = std::vector<std::pair<std::int64_t, std::int64_t>>;
-  std::vector<Launch> launches_;
-  std::vector<Range> groups_;  // "nccl:coalesced"
+  KinetoLaunches launches_;
+  KinetoRanges groups_;  // "nccl:coalesced"
+  std::vector<OtherKernel> others_;
   std::vector<HostCall> recorded_;
+  KinetoRecords unnumbered_;  // without "Record function id"
+  KinetoGroups members_;
   std::uint64_t unknown_roots_ = 0;
   bool joined_ = false;                        // calls of several tensors are played as one
   std::set<std::int64_t> used_;                // calls of the execution trace that have a kernel
@@ -589,7 +583,9 @@ Trace import_kineto(const std::vector<std::string>& given, int) {
   if (!calls.empty())
     trace.notes.emplace_back("calls are those of the execution traces, times those of the kernels");
   KinetoImporter importer(trace, std::move(calls));
-  for (const std::string& file : files) importer.read(file);
+  const std::vector<std::optional<int>> named = ranks_in_names(files);
+  for (std::size_t f = 0; f < files.size(); ++f)
+    importer.read(files[f], files.size() > 1 ? named[f].value_or(0) : 0);
   importer.take_notes();
   std::ranges::sort(trace.given, {}, &TraceRank::rank);
   return trace;

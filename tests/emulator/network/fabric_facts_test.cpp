@@ -22,7 +22,7 @@ ClusterSpec cluster_of(Kind kind, int nodes, int nics) {
 }
 
 FabricFacts facts_of(const ClusterSpec& cluster) {
-  return fabric_facts(switches_of(cluster), kNic);
+  return fabric_facts(switches_of(cluster), {kNic});
 }
 
 TEST(FabricFacts, OfLeavesAndSpines) {
@@ -62,7 +62,7 @@ TEST(FabricFacts, OfOneLeafAreThoseOfASearchToo) {
     for (const int nics : {1, 4})
       for (const int nodes : {2, 4, 30, 40, 300}) {
         SwitchGraph graph = switches_of(cluster_of(kind, nodes, nics));
-        const int diameter = fabric_facts(graph, kNic).diameter;
+        const int diameter = fabric_facts(graph, {kNic}).diameter;
         if (graph.leaves == 1) {
           EXPECT_EQ(diameter, 0);
         }
@@ -82,7 +82,7 @@ TEST(FabricFacts, AreThoseOfTheLeavesWithNics) {
         cluster.topology.pods = kind == Kind::fat_tree ? 2 : 0;
         cluster.topology.placement = placement;
         SwitchGraph graph = switches_of(cluster);
-        const int diameter = fabric_facts(graph, kNic).diameter;
+        const int diameter = fabric_facts(graph, {kNic}).diameter;
         if (placement == TopologySpec::Placement::packed) {
           EXPECT_EQ(diameter, nodes <= 16 ? 0 : nodes <= 32 || kind != Kind::fat_tree ? 2 : 4);
         }
@@ -110,12 +110,23 @@ TEST(FabricFacts, CountLinksThatFailed) {
   EXPECT_NEAR(facts.bisection_share, 0.5, 1e-9);
 }
 
+// Servers with slower NICs are the second half.
+TEST(FabricFacts, OfServersHaveTheRateOfTheirNics) {
+  ClusterSpec cluster = cluster_of(Kind::leaf_spine, 4, 1);
+  cluster.servers.count = 4;
+  const PortRates rates{kNic, Nic(4), kNic / 4};
+  const FabricFacts facts = fabric_facts(switches_of(cluster), rates);
+  EXPECT_EQ(facts.nics, 8);
+  EXPECT_NEAR(facts.bisection_bps, kNic, 1);
+  EXPECT_NEAR(facts.bisection_share, 0.25, 1e-9);
+}
+
 // A ring of four switches: two cables cross the middle.
 TEST(FabricFacts, OfAFile) {
   const ClusterSpec cluster = cluster_of(Kind::file, 4, 1);
   const SwitchGraph graph = parse_topology(
       "n0,a\nn1,b\nn2,c\nn3,d\na,b,10Gbps\nb,c,10Gbps\nc,d,10Gbps\nd,a,10Gbps\n", "r.csv", cluster);
-  const FabricFacts facts = fabric_facts(graph, kNic);
+  const FabricFacts facts = fabric_facts(graph, {kNic});
   EXPECT_NEAR(facts.bisection_bps, 20e9, 1);
   EXPECT_EQ(facts.diameter, 2);
 }

@@ -30,7 +30,7 @@ const std::map<std::string, double> kMost{{"A100, several nodes", .08},
                                           {"Korthikanti table 5", .03},
                                           {"Megatron-core H100", .05},
                                           {"SC'21 table 1", .03}};
-constexpr int kMostGpus = 3072;  // of published runs that are played without --long
+constexpr int kMostGpus = 3072;  // of runs played message by message without --long, not as flows
 
 struct Played {
   IterationReport step;
@@ -125,6 +125,7 @@ Row line_of(const Compared& c) {
   if (!c.run->micro_batches.empty())
     name += ", micro-batch " + std::to_string(c.played.micro_batch);
   if (c.played.interleave > 1) name += ", interleave " + std::to_string(c.played.interleave);
+  if (c.run->network == "flow") name += ", as flows";
   return {c.run->table,
           name,
           c.run->basis == Basis::fitted ? "fitted" : "predicted",
@@ -182,11 +183,10 @@ Findings compare_step_times(const Options& options) {
                              "; name the folder above by GHOSTRANK_TEST_DATA, or play published "
                              "runs only, with --ranks N");
   auto published = published_steps();
-  const int fits = options.ranks > 0 ? options.ranks
-                   : options.quick   ? 600
-                   : options.longer  ? 1 << 20
-                                     : kMostGpus;
-  std::erase_if(published, [&](const MeasuredStep& run) { return run.gpus > fits; });
+  if (const int fits = options.ranks > 0 ? options.ranks : options.quick ? 600 : 0; fits > 0)
+    std::erase_if(published, [&](const MeasuredStep& run) { return run.gpus > fits; });
+  for (MeasuredStep& run : published)
+    if (run.gpus > kMostGpus && !options.longer) run.network = "flow";
   for (auto* runs : {&multi, &single, &published})
     std::erase_if(*runs, [&](const MeasuredStep& run) {
       return (run.table + " | " + run.name).find(options.row) == std::string::npos;

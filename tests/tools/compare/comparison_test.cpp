@@ -36,6 +36,9 @@ TEST(Comparison, KnowsNothingOfLedgersThatWereNotKept) {
   StoredResult other = stored("b", 1);
   other.pairs_known = false;
   EXPECT_EQ(compare_ledgers(stored("a", 1), other).outcome, Ledgers::unknown);
+  other.pairs.clear();
+  const std::string text = comparison_text({other, stored("a", 1)}, Paint{});
+  EXPECT_EQ(text.find("0 pairs"), std::string::npos) << text;
 }
 
 TEST(Comparison, GivesRatiosToTheFirstResult) {

@@ -173,6 +173,29 @@ TEST(WireCapture, ReadsVlansAndIpv6) {
   EXPECT_EQ(only(read({file.write(scratch / "a.pcap")}), "fe80::1", "fe80::2").payload, 500u);
 }
 
+// 1,000 bytes behind hop-by-hop options; the first of a packet's two fragments, and the second.
+TEST(WireCapture, ReadsBehindTheExtensionHeadersOfIpv6) {
+  const Scratch scratch;
+  File file;
+  const std::string a = std::string("\xfe\x80", 2) + std::string(13, '\0') + "\x01",
+                    b = std::string("\xfe\x80", 2) + std::string(13, '\0') + "\x02";
+  const auto add = [&](unsigned first, const std::string& extensions, std::uint32_t sequence,
+                       std::size_t payload, std::size_t stated) {
+    file.frame(ethernet(0x86dd) + big(0x60000000, 4) + big(stated, 2) + big(first, 1) + big(64, 1) +
+                   a + b + extensions + tcp(1, 2, sequence, kAck),
+               54 + extensions.size() + 20 + payload);
+  };
+  const std::string hops = big(60, 1) + big(1, 1) + std::string(14, '\1'),
+                    target = big(6, 1) + big(0, 1) + std::string(6, '\1');
+  add(0, hops + target, 0, 1000, hops.size() + target.size() + 1020);
+  add(0, big(6, 1) + big(0, 1) + "\xc2\x04" + big(100'028, 4), 1000, 100'000, 0);  // a jumbogram
+  add(44, big(6, 1) + big(0, 1) + big(1, 2) + big(7, 4), 101'000, 500, 8 + 520);
+  add(44, big(6, 1) + big(0, 1) + big(520 | 1, 2) + big(7, 4), 0, 500, 8 + 520);
+  const WireCapture capture = read({file.write(scratch / "a.pcap")});
+  EXPECT_EQ(only(capture, "fe80::1", "fe80::2").payload, 101'500u);
+  EXPECT_EQ(capture.left_out().at("later fragments of IP packets"), 1u);
+}
+
 TEST(WireCapture, CountsThePayloadOfRoceOperations) {
   const Scratch scratch;
   File file;
@@ -398,6 +421,35 @@ TEST(WireDiff, TakesAddressesInOrderWhereTheyAreAsManyAsNodes) {
       diff_wire(result, three, {parse_wire_host("10.0.0.4=0-1"), parse_wire_host("10.0.0.5=1")},
                 std::nullopt),
       Error);
+}
+
+TEST(WireDiff, SaysWhyACaptureHasNoPayload) {
+  const Scratch scratch;
+  write_result(scratch / "r.json", {{{"n0.nic0", "n1.nic0"}, 1000}});
+  File file;
+  file.frame(ipv4(1, 2, 6, 1000) + "abc", 1034);
+  file.write(scratch / "a.pcap");
+  const std::string line = "cd '" + (scratch / "") + "' && " GHOSTRANK_BINARY " diff r.json ";
+  EXPECT_THAT(test::shell(line + "a.pcap").text, HasSubstr("1 frame cut within the headers"));
+  const test::Outcome cut =
+      test::shell("cd '" + (scratch / "") +
+                  "' && head -c 70 a.pcap > b.pcap && " GHOSTRANK_BINARY " diff r.json b.pcap");
+  EXPECT_EQ(cut.status, 2);
+  EXPECT_THAT(cut.text, HasSubstr("ends within a packet at byte 24; keep what is whole, with: head "
+                                  "-c 24 "));
+}
+
+TEST(WireDiff, WritesTheOtherFileThoughOneCannotBeWritten) {
+  const Scratch scratch;
+  write_result(scratch / "r.json", {{{"n0.nic0", "n1.nic0"}, 1000}});
+  File file;
+  add_tcp(file, 1, 2, 0, 1000);
+  file.write(scratch / "a.pcap");
+  const test::Outcome out = test::shell(
+      "cd '" + (scratch / "") +
+      "' && " GHOSTRANK_BINARY " diff r.json a.pcap --csv /dev/full --json d.json && exit 9; ls");
+  EXPECT_THAT(out.text, HasSubstr("cannot write /dev/full"));
+  EXPECT_THAT(out.text, HasSubstr("d.json"));
 }
 
 TEST(WireDiff, OfTheCommandLine) {

@@ -118,6 +118,15 @@ Flags given(const Argv& argv, bool& play) {
       "  ghostrank calibrate device --nsys report.sqlite --base h100-sxm -o our-h100.yaml\n"
       "  ghostrank calibrate device --vtrain trace_2048_2_4 --job gpt.yaml --base a100-sxm-80gb");
   play = parse(app, argv);
+  if (play && !flags.measures())
+    for (const char* flag : {"--types", "--gpu", "--seconds", "--rest"})
+      if (app.count(flag) > 0)
+        throw Error(std::string(flag) +
+                    " is of kernels that are measured, and recorded ones alone need no GPU; leave "
+                    "it out, or give --job, --model or --grid");
+  if (!flags.overrides.empty() && flags.jobs.empty() && flags.models.empty())
+    throw Error(
+        "-s changes keys of a job, and there is none; give --job or --model, or leave it out");
   return flags;
 }
 

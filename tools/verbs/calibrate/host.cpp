@@ -116,10 +116,10 @@ int calibrate_host(const Argv& argv) {
   if (!parse(app, argv)) return 0;
   check_outputs({{"--output", output}, {"--json", json}});
   const Speeds speeds = measure();
-  if (!json.empty()) write_whole(json, json_of(speeds));
-  if (!output.empty()) write_whole(output, yaml_of(speeds));
+  const int unwritten = write_each(std::vector<TextFile>{
+      {json, [&] { return json_of(speeds); }}, {output, [&] { return yaml_of(speeds); }}});
   if (output.empty() && json != "-") std::fputs(yaml_of(speeds).c_str(), stdout);
-  return 0;
+  return unwritten;
 }
 
 }  // namespace ghostrank

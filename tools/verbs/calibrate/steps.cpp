@@ -107,14 +107,14 @@ int calibrate_steps(const Argv& argv) {
   fitting.end();
   const std::string yaml =
       device_yaml(found, std::filesystem::path(from).filename().string(), runs.size());
-  if (!json.empty()) write_whole(json, json_of(runs, found));
-  if (!output.empty()) write_whole(output, yaml);
+  const int unwritten = write_each(std::vector<TextFile>{
+      {json, [&] { return json_of(runs, found); }}, {output, [&] { return yaml; }}});
   // What is on stdout can be piped: the profile, or else the table.
   const bool to_stdout = output.empty() && json != "-";
   if (to_stdout) std::fputs(yaml.c_str(), stdout);
   if (json != "-") std::fputs(table_of(runs, found).c_str(), to_stdout ? stderr : stdout);
   for (const std::string& note : found.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-  return 0;
+  return unwritten;
 }
 
 }  // namespace ghostrank

@@ -144,6 +144,7 @@ int profile_check(const Argv& argv) {
       "  ghostrank profile check run.profile.yaml --within 0.03\n"
       "  ghostrank profile check run.profile.yaml --print-job > run.yaml; ghostrank run run.yaml");
   if (!parse(app, argv)) return 0;
+  refuse_beside(app, "--print-job", {"--json", "--within"});
   const Model model = captured_model(file);
   if (print) {
     const auto lines = job_lines(file, model, model.capture->ranks);

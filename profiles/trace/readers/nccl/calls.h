@@ -34,6 +34,8 @@ inline constexpr NcclCall kNcclCalls[] = {{"AllReduce", Func::all_reduce, false}
                                           {"Reduce", Func::reduce, false},
                                           {"AlltoAll", Func::all_to_all, true},
                                           {"AllToAll", Func::all_to_all, true},
+                                          {"All2All", Func::all_to_all, true},
+                                          {"AllToAllPivot", Func::all_to_all, true},
                                           {"Gather", Func::gather, true},
                                           {"Scatter", Func::scatter, true}};
 inline constexpr std::uint32_t kNcclSend = 100, kNcclRecv = 101;

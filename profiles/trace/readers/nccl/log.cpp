@@ -12,10 +12,17 @@
 // commId, or of which parent it is a part: the color of its k-th split. With neither, the k-th
 // communicator of a size in one process is the k-th of that size in all. Calls have no times
 // (nccl/calls.h) and keep the order of the lines. Of a send or receive `root` is the peer.
+//
+// RCCL's calls end in "globalrank 3", the rank in the communicator, which is enough without INIT
+// lines. Those that MSCCL or MSCCL++ plays are "mscclFuncAllReduce:" and "mscclpp_ncclAllReduce:".
+//
+// What the program prints may stand before a record, on its line and without a blank, and a record
+// may follow another one so.
 #include <array>
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "profiles/error.h"
 #include "profiles/trace/readers/formats.h"
@@ -78,23 +85,38 @@ class LogReader {
 
   void take(std::string_view line) {
     constexpr std::string_view kMark = " NCCL INFO ";
-    const std::size_t mark = line.find(kMark);
+    std::size_t mark = line.find(kMark);
     if (mark == std::string_view::npos) {
       ++trace_.left_out[line.find_first_not_of(" \t\r") == std::string_view::npos
                             ? "empty lines"
                             : "lines that are not NCCL's"];
       return;
     }
-    const auto words = words_of(line.substr(mark + kMark.size()));
+    for (std::size_t from = 0; mark != std::string_view::npos;) {
+      const std::size_t body = mark + kMark.size(), next = line.find(kMark, body);
+      take_record(line.substr(from, mark - from), line.substr(body, next - body));
+      from = body;
+      mark = next;
+    }
+  }
+
+  // `origin` ends in "host:pid:tid [dev]".
+  void take_record(std::string_view origin, std::string_view body) {
+    auto words = words_of(body);
+    // Some versions write a number in brackets before the call.
+    if (words.size() > 1 && words[0].starts_with('[') && words[0].ends_with(']'))
+      words.erase(words.begin());
     const bool names = !after(words, "comm").empty() && !after(words, "nranks").empty() &&
                        !after(words, "rank").empty();
     const std::string_view does = words.size() < 2 ? "" : words[words.size() - 2];
-    if (names && does != "Destroy" && does != "Abort") return take_communicator(line, words);
-    const std::uint32_t call = call_named(words.empty() ? "" : words[0]);
-    const bool message = call == kNcclSend || call == kNcclRecv;
-    if ((message || call < std::size(kNcclCalls)) && !after(words, "opCount").empty())
-      return take_call(line, words, call);
-    ++trace_.left_out["lines of NCCL without a call or a communicator"];
+    if (names && does != "Destroy" && does != "Abort") return take_communicator(origin, words);
+    const std::string_view name = words.empty() ? "" : words[0];
+    const std::uint32_t call = call_named(name);
+    const bool counted = name.ends_with(':') && !after(words, "opCount").empty();
+    if (counted && call != kUnknownCall) return take_call(origin, words, call);
+    ++trace_.left_out[counted ? "calls that are not played: " +
+                                    std::string(name.substr(0, name.size() - 1))
+                              : "lines of NCCL without a call or a communicator"];
   }
 
   static constexpr auto kUnknownCall = static_cast<std::uint32_t>(std::size(kNcclCalls));
@@ -104,6 +126,8 @@ class LogReader {
     word.remove_suffix(1);
     if (word == "Send") return kNcclSend;
     if (word == "Recv") return kNcclRecv;
+    for (const std::string_view library : {"mscclFunc", "mscclpp_nccl"})
+      if (word.starts_with(library)) word.remove_prefix(library.size());
     std::uint32_t call = 0;
     while (call < std::size(kNcclCalls) && kNcclCalls[call].name != word) ++call;
     return call;
@@ -118,8 +142,8 @@ class LogReader {
 
   // host:pid, and its number among all processes: the last host:pid:tid, because a timestamp may
   // precede it.
-  std::uint32_t process_of(std::string_view line) {
-    const auto words = words_of(line.substr(0, line.find(" NCCL INFO ")));
+  std::uint32_t process_of(std::string_view origin) {
+    const auto words = words_of(origin);
     for (auto at = words.rbegin(); at != words.rend(); ++at) {
       const std::string_view word = *at;
       const std::size_t thread = word.rfind(':');
@@ -127,13 +151,23 @@ class LogReader {
       const std::size_t pid = word.rfind(':', thread - 1);
       if (pid == std::string_view::npos || !id_in(word.substr(thread + 1))) continue;
       if (const auto id = id_in(word.substr(pid + 1, thread - pid - 1)))
-        return out_.process(std::string(word.substr(0, pid)), *id);
+        return out_.process(host_in(word.substr(0, pid), *id), *id);
     }
-    fail("there is no host:pid:tid before NCCL INFO");
+    fail("there is no host:pid:tid before NCCL INFO; give the log as NCCL wrote it");
   }
 
-  void take_communicator(std::string_view line, const std::vector<std::string_view>& words) {
-    const std::uint32_t process = process_of(line);
+  // The host of process `pid` at the end of `text`: the name that it had before, if other text
+  // stands directly before it here.
+  std::string host_in(std::string_view text, std::int64_t pid) {
+    std::set<std::string>& known = hosts_of_[pid];
+    if (const auto same = known.find(std::string(text)); same != known.end()) return *same;
+    for (const std::string& host : known)
+      if (!host.empty() && text.ends_with(host)) return host;
+    return *known.emplace(text).first;
+  }
+
+  void take_communicator(std::string_view origin, const std::vector<std::string_view>& words) {
+    const std::uint32_t process = process_of(origin);
     const auto ranks = number(words, "nranks", kMostTraceRanks);
     const auto rank = number(words, "rank", kMostTraceRanks);
     if (rank >= ranks) fail("rank " + std::to_string(rank) + " of nranks " + std::to_string(ranks));
@@ -144,13 +178,19 @@ class LogReader {
                        out_.memberships[known->second].rank == static_cast<std::int32_t>(rank);
     std::string id(after(words, "commId"));
     if (id.empty()) id = part_of_parent(process, words);
+    ++trace_.used;
+    join(process, address, id, rank, ranks, again);
+  }
+
+  // `id` is empty if the log does not say it; `again`: the communicator has been logged before.
+  std::uint32_t join(std::uint32_t process, const std::string& address, std::string id,
+                     std::uint64_t rank, std::uint64_t ranks, bool again) {
     if (id.empty())
       id = std::to_string(ranks) + " ranks, communicator " +
            std::to_string(again ? made_[{process, ranks}] : ++made_[{process, ranks}]);
-    ++trace_.used;
-    membership_of_[{process, address}] =
-        out_.join({id, "", static_cast<int>(ranks)}, static_cast<std::int32_t>(rank), process,
-                  path_, [this](const std::string& what) { fail(what); });
+    return membership_of_[{process, address}] =
+               out_.join({id, "", static_cast<int>(ranks)}, static_cast<std::int32_t>(rank),
+                         process, path_, [this](const std::string& what) { fail(what); });
   }
 
   // The name of a communicator that was split off another one; empty: it was not, or the lines of
@@ -164,16 +204,28 @@ class LogReader {
            ", color " + std::string(after(words, "color"));
   }
 
-  void take_call(std::string_view line, const std::vector<std::string_view>& words,
-                 std::uint32_t call) {
+  // The membership whose call this is.
+  std::uint32_t membership_in(std::string_view origin, const std::vector<std::string_view>& words) {
     const std::string address(after(words, "comm"));
-    const auto membership = membership_of_.find({process_of(line), address});
-    if (membership == membership_of_.end())
+    const std::uint32_t process = process_of(origin);
+    const auto known = membership_of_.find({process, address});
+    if (known != membership_of_.end()) return known->second;
+    if (after(words, "globalrank").empty())
       fail("communicator " + quote(address) +
            " has no line before that says its rank; log with NCCL_DEBUG_SUBSYS=INIT,COLL");
+    std::uint64_t ranks = 0;
+    for (const std::string_view word : words)
+      if (constexpr std::string_view kKey = "[nranks="; word.starts_with(kKey))
+        ranks = id_in(word.substr(kKey.size(), word.size() - kKey.size() - 1)).value_or(0);
+    if (ranks < 1 || ranks > kMostTraceRanks) fail("[nranks=N] is no number of ranks");
+    return join(process, address, "", number(words, "globalrank", ranks - 1), ranks, false);
+  }
+
+  void take_call(std::string_view origin, const std::vector<std::string_view>& words,
+                 std::uint32_t call) {
     NcclRecord record;
     record.call = call;
-    record.membership = membership->second;
+    record.membership = membership_in(origin, words);
     record.comm = out_.memberships[record.membership].comm;
     const std::uint64_t type = number(words, "datatype", kBytes.size() - 1);
     record.bytes = number(words, "count", kMostTraceBytes / kBytes[type]) * kBytes[type];
@@ -188,6 +240,7 @@ class LogReader {
   NcclRecords& out_;
   Trace& trace_;
   std::uint64_t line_ = 0;
+  std::map<std::int64_t, std::set<std::string>> hosts_of_;  // by pid
   // By process and address: the membership there now.
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> membership_of_;
   std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>>
