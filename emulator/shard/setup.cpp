@@ -116,6 +116,7 @@ void Shard::find_helpers_alone() {
 void Shard::prepare(const Segment& segment, ShardShared& shared) {
   segment_ = segment;
   shared_ = &shared;
+  shared.players[index_] = this;
   if (!cpus_.empty()) bind_this_thread(cpus_);
   if (!virtual_) play_node_calls();
   stats_ = {};

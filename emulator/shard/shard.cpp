@@ -18,6 +18,9 @@ constexpr std::chrono::microseconds kExactSleep{500};
 constexpr int kCut = 128;
 // Spin for deadlines nearer than kDueSoon (shared core) or kWakeUp (own core; wake up that early).
 constexpr std::chrono::microseconds kDueSoon{20}, kWakeUp{60};
+// Retry after so long. A shard takes milliseconds for a full ring if its thread runs, so the other
+// one sleeps meanwhile; a fabric needs calls to make progress.
+constexpr std::chrono::microseconds kFabricIsFull{20}, kRingIsFull{200};
 // With fewer pending events the cache already holds their data, so nothing is prefetched.
 constexpr std::size_t kCachedEvents = 128;
 // Prefetch distances, in events: firing so many takes a few memory latencies.
@@ -83,40 +86,59 @@ void Shard::run_real() {
 }
 
 // Virtual time: the clock jumps to the next event. Several shards play in windows, between which
-// they exchange mail. The lookahead is the least time in which the network brings a message from
-// one shard to another. A shard's window ends before the others can affect it: one lookahead after
-// they may send, or after its own mail reaches them, which they may answer. So a shard whose ranks
-// compute, or send to each other alone, lets the others go on. A shard that is behind the others
-// goes no further than to where they are, or for one lookahead, so that all end their windows
-// together: ranks of one role do the same at the same time. Else one shard would play a burst in
-// this window, and the others theirs in the next, and they would leap over each other for ever.
+// they meet and exchange mail. This is the loop of the shard's thread, which also plays windows of
+// shards whose threads have no core (shared/windows.h).
 void Shard::run_virtual() {
-  for (;;) {
-    if (agents_.serves()) tell_whether_it_got_on();
-    const Picoseconds next = timers_.empty() ? kNever : timers_.next();
-    const bool silent = first_sends_ && busy_with_others_ == 0;
-    const std::int64_t waited_ns = shared_->windows.meet(
-        index_, {next, silent ? first_sends_->first(ranks_) : 0, got_on_at_, stopped()});
-    ++stats_.windows;
-    stats_.idle_seconds += static_cast<double>(waited_ns) * 1e-9;
-    const Windows& windows = shared_->windows;
-    Picoseconds first = kNever, others_send = kNever;
-    for (int shard = 0; shard < shared_->shards; ++shard) {
-      first = std::min(first, windows.first(index_, shard));
-      if (shard != index_) others_send = std::min(others_send, windows.sends(index_, shard));
-    }
-    const Picoseconds own = windows.sends(index_, index_);
-    window_end_ = own < others_send ? std::max(others_send, after(own, lookahead_))
-                                    : after(others_send, lookahead_);
-    if (first == kNever || windows.stopped(index_)) break;
-    if (agents_.serves() && agents_repeat_themselves(first)) break;
-    shared_->windows.take_mail(index_, [this](auto&& mail) { take_over(std::move(mail)); });
-    play_window();
-  }
+  Windows& windows = shared_->windows;
+  const Windows::Play play = [this](int of) {
+    Shard& shard = *shared_->players[of];
+    const bool goes_on = shard.play_window();
+    GHOSTRANK_ASSERT(goes_on);  // else this shard would have ended at the same meeting
+    shard.come_to_meeting();
+  };
+  do {
+    come_to_meeting();
+    stats_.idle_seconds += static_cast<double>(windows.wait(index_, play)) * 1e-9;
+  } while (play_window());
   if (!stopped() && ranks_left_ > 0) fail("deadlock: " + what_is_stuck());
 }
 
-void Shard::play_window() {
+void Shard::come_to_meeting() {
+  if (agents_.serves()) tell_whether_it_got_on();
+  const Picoseconds next = timers_.empty() ? kNever : timers_.next();
+  const bool silent = first_sends_ && busy_with_others_ == 0;
+  shared_->windows.come(index_,
+                        {next, silent ? first_sends_->first(ranks_) : 0, got_on_at_, stopped()});
+}
+
+// Plays the window after a meeting of all shards; returns false if the run ends there. The
+// lookahead is the least time in which the network brings a message from one shard to another. A
+// shard's window ends before the others can affect it: one lookahead after they may send, or after
+// its own mail reaches them, which they may answer. So a shard whose ranks compute, or send to each
+// other alone, lets the others go on. A shard that is behind the others goes no further than to
+// where they are, or for one lookahead, so that all end their windows together: ranks of one role
+// do the same at the same time. Else one shard would play a burst in this window, and the others
+// theirs in the next, and they would leap over each other for ever.
+bool Shard::play_window() {
+  Windows& windows = shared_->windows;
+  windows.begin(index_);
+  ++stats_.windows;
+  Picoseconds first = kNever, others_send = kNever;
+  for (int shard = 0; shard < shared_->shards; ++shard) {
+    first = std::min(first, windows.first(index_, shard));
+    if (shard != index_) others_send = std::min(others_send, windows.sends(index_, shard));
+  }
+  const Picoseconds own = windows.sends(index_, index_);
+  window_end_ = own < others_send ? std::max(others_send, after(own, lookahead_))
+                                  : after(others_send, lookahead_);
+  if (first == kNever || windows.stopped(index_)) return false;
+  if (agents_.serves() && agents_repeat_themselves(first)) return false;
+  windows.take_mail(index_, [this](auto&& mail) { take_over(std::move(mail)); });
+  play_events();
+  return true;
+}
+
+void Shard::play_events() {
   stats_.busy_windows += !timers_.empty() && timers_.next() < window_end_;
   for (std::uint32_t n = 0; !timers_.empty() && timers_.next() < window_end_; ++n) {
     if (n % 65536 == 65535 && (stopped() || agents_.serves())) break;
@@ -192,9 +214,10 @@ void Shard::sleep() {
   auto timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(kLongestSleep);
   if (packets_) packets_->flush();
   if (switch_packets_) switch_packets_->flush();
+  // Neither a full ring nor a fabric tells when it has room.
   if (outboxes_.kept() > 0 || (packets_ && !packets_->idle()) ||
       (switch_packets_ && !switch_packets_->idle()))
-    timeout = std::chrono::microseconds(20);  // a full ring does not tell when it has room
+    timeout = wired_ || packets_ ? kFabricIsFull : kRingIsFull;
   if (!timers_.empty()) {
     const std::chrono::nanoseconds left =
         clock_.wall(std::max<Picoseconds>(0, timers_.next() - clock_.now()));

@@ -31,8 +31,9 @@
 // mail between windows (virtual time), and the counters in ShardShared.
 //
 // Units: emulated picoseconds, bytes. Errors: trouble during a segment goes to ShardShared::failure
-// and stops the run. Threading: one thread calls prepare() and play(); read the rest between
-// segments.
+// and stops the run. Threading: one thread calls prepare() and play(); in virtual time the threads
+// of other shards may play windows of this one while its own sleeps in play(). Read the rest
+// between segments.
 #pragma once
 
 #include <cstdint>
@@ -136,7 +137,9 @@ class Shard final : private NoteCarrier {
   // shard/shard.cpp
   void run_real();
   void run_virtual();
-  void play_window();
+  void come_to_meeting();
+  bool play_window();
+  void play_events();
   bool finished() const;
   bool stopped() const { return shared_->stop.load(std::memory_order_relaxed); }
   bool take_arrivals();

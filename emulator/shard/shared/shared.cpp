@@ -18,6 +18,7 @@ constexpr std::chrono::nanoseconds kSpin = std::chrono::microseconds(25), kNoTim
 ShardShared::ShardShared(int count)
     : shards(count),
       windows(count, count == 1 ? kNoTime : std::min(kSpin, awake_before_sleep(count))),
+      players(static_cast<std::size_t>(count)),
       quiet(static_cast<std::size_t>(count)) {
   for (int i = 0; i < count; ++i) asleep.push_back(std::make_unique<std::atomic<bool>>(false));
   for (int i = 0; i < count * count; ++i) {

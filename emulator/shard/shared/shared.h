@@ -65,6 +65,8 @@ struct IterationSums {
   }
 };
 
+class Shard;
+
 struct ShardShared {
   explicit ShardShared(int shards);
   std::atomic<bool> stop{false};
@@ -79,6 +81,7 @@ struct ShardShared {
 
   int shards;
   Windows windows;                                       // of virtual time
+  std::vector<Shard*> players;                           // by shard; each enters itself
   std::vector<std::unique_ptr<SpscRing<Parcel>>> rings;  // from * shards + to
   struct Quiet {
     bool is = false;

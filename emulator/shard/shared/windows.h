@@ -9,7 +9,16 @@
 // meeting a window is enough, because nobody writes to a board again before another meeting.
 // A shard meets the others by writing one cache line, with what it tells, and reading one of each.
 //
-// Threading: shard `self` calls the functions that take `self`, on its thread.
+// Each shard has a thread. Beside other programs a thread may have to wait for a core for thousands
+// of windows, and two threads would wait for each other in every one. So while a shard's thread
+// sleeps at a meeting, or has been woken and waits for a core, a thread that would wait for that
+// shard plays its windows, too:
+//
+//   thread 0   plays 0, 1 ── plays 0, 1 ── plays 0 ── plays 0
+//   thread 1   waits for a core ────────── plays 1 ── plays 1
+//
+// Threading: the thread that plays shard `self`, its own or another one, calls the functions that
+// take `self`; wait() and leave() its own thread.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +27,8 @@
 #include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <exception>
+#include <functional>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -30,8 +41,8 @@ class Windows {
  public:
   static constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 
-  // `spin`: how long a shard spins for another one before it asks the kernel whether that one runs.
-  // It spins on for a while if that one does, else it sleeps; 0: it sleeps at once.
+  // `spin`: how long a thread spins for another one before it asks the kernel whether that one
+  // runs. It spins on for a while if that one does, else it sleeps; 0: it sleeps at once.
   Windows(int shards, std::chrono::nanoseconds spin);
 
   struct Told {
@@ -43,12 +54,21 @@ class Windows {
     bool stopped = false;    // the run is
   };
 
-  // Waits until all shards have come. Returns how long, in nanoseconds of wall time.
-  std::int64_t meet(int self, const Told& told);
+  // The shard comes to its next meeting.
+  void come(int self, const Told& told);
+  // Plays a shard's window after the meeting to which it has come, until it comes to the next one.
+  using Play = std::function<void(int shard)>;
+  // Waits until all shards have come to the meeting of this one, and plays windows of those whose
+  // threads sleep. Throws what another thread's Play threw that played this shard. Returns how long
+  // the thread waited, in nanoseconds of wall time.
+  std::int64_t wait(int self, const Play& play);
   // A shard leaves for ever; the others no longer wait for it, and see what it told before.
   void leave(int self);
 
   // ---- After a meeting, until the next one ----
+
+  // Call it first.
+  void begin(int self);
 
   const Told& told(int self, int shard) const { return read(self).lines[index(shard)].told; }
   // When the first event of the shard is due, mail included; when it may next send to others.
@@ -99,7 +119,18 @@ class Windows {
   // Of one shard.
   struct alignas(64) Own {
     std::uint32_t met = 0;              // its meetings so far
+    std::exception_ptr thrown;          // while another thread played it
     std::atomic<clockid_t> ran{kNone};  // its thread's processor time; others read it
+  };
+  // Who plays a shard.
+  enum class Player : std::uint32_t {
+    own,     // its thread
+    any,     // whichever takes it: its thread sleeps, or has yet to run
+    another  // another thread, until the next meeting
+  };
+  struct alignas(64) Rest {
+    std::atomic<Player> player{Player::own};
+    std::atomic<std::uint32_t> asleep{0};  // 1: its thread sleeps, or is about to
   };
   static constexpr clockid_t kNone = CLOCK_REALTIME;  // it has yet to come
 
@@ -108,12 +139,21 @@ class Windows {
   std::uint32_t met(int self) const { return own_[index(self)].met; }
   Board& written(int self) { return boards_[met(self) % 2]; }
   const Board& read(int self) const { return boards_[(met(self) + 1) % 2]; }
-  std::int64_t wait_for(int other, const std::atomic<std::uint32_t>& line, std::uint32_t meeting);
+  Rest& rest(int shard) { return rests_[index(shard)]; }
+  bool is_here(int self, int other) const;
+  bool all_here(int self) const;
+  std::int64_t wait_for(int self, int other, const Play& play);
+  bool play_for(int self, int other, const Play& play);
+  bool comes_by(int self, int other, std::int64_t end) const;
+  void sleep(int self);
+  void take_back(int self);
+  void wake(int shard);
   std::int64_t ran_ns(int shard) const;
 
   int shards_;
   std::int64_t spin_ns_;
-  std::vector<Own> own_;  // by shard
+  std::vector<Own> own_;     // by shard
+  std::vector<Rest> rests_;  // by shard
   std::array<Board, 2> boards_;
 };
 

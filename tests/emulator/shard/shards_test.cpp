@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "emulator/common/monotonic.h"
 #include "emulator/common/spsc.h"
+#include "tests/emulator/fabric/fabric_double.h"
 #include "tests/emulator/shard/throwing.h"
 #include "tests/emulator/support.h"
 
@@ -70,6 +72,38 @@ TEST(Shards, ManySmallMessagesFillTheRingsAndAllArrive) {
   EXPECT_EQ(result.interrupted, "");
   EXPECT_EQ(result.verify->wrong_elements, 0u);
   EXPECT_EQ(result.messages_per_iteration, 32.0 * 24 * 600);
+}
+
+// Notes how a shard waits, and stops the run after a hundred waits.
+struct Waits : testing::FabricDouble {
+  ShardShared* shared = nullptr;
+  int all = 0, spun = 0;
+
+  void wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds spin) override {
+    spun += timeout <= spin;
+    shared->stop = ++all >= 100;
+  }
+};
+
+// The other shard's thread takes nothing, as if it had no core.
+TEST(Shards, SleepWhileTheRingOfAnotherOneIsFull) {
+  SmallJob job(2, 1, FabricKind::memory);
+  job.spec.run.shards = 2;
+  job.spec.cluster.nic = {0, 0};
+  job.spec.collectives.slice_bytes = 4;
+  job.collective(Func::broadcast, 100'000, DataType::int32);
+  const Cluster cluster(job.spec, job.workload, 1);
+  const Flows flows(job.spec, job.workload, cluster);
+  ShardShared shared(2);
+  Waits fabric;
+  fabric.shared = &shared;
+  shared.fabrics = {&fabric, &fabric};
+  Shard shard({job.spec, job.workload, cluster, Host(0), 0, flows, fabric});
+  shard.prepare({}, shared);
+  shard.play(Clock::real(monotonic_ns(), 1));
+  EXPECT_EQ(shared.failure, "");
+  EXPECT_EQ(fabric.all, 100);
+  EXPECT_EQ(fabric.spun, 0);
 }
 
 TEST(Shards, NameADeadlockLongBeforeTheStallTimeout) {

@@ -2,11 +2,18 @@
 // others, and results that do not depend on it.
 #include "emulator/shard/shared/windows.h"
 
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -300,45 +307,129 @@ TEST(Windows, AreSharedByShardsWhoseRanksSendOverLinks) {
   }
 }
 
-// One shard's mail is read after the next meeting, and only then.
+// Shards that play so many windows each, on a thread each; what a window does is the test's.
+struct Windowed {
+  Windows windows;
+  int count;
+  std::function<Windows::Told(int shard, int window)> tell;  // before a window, and after the last
+  std::function<void(int shard, int window)> play = [](int, int) {};
+  std::vector<int> played;  // by shard
+
+  Windowed(int shards, std::chrono::nanoseconds spin, int windows_each)
+      : windows(shards, spin), count(windows_each), played(static_cast<std::size_t>(shards)) {}
+
+  void come(int shard) { windows.come(shard, tell(shard, played[shard])); }
+  void play_next(int shard) {
+    windows.begin(shard);
+    play(shard, played[shard]++);
+    come(shard);
+  }
+  void play_all(int shard) {
+    const Windows::Play play_for = [this](int other) { play_next(other); };
+    for (come(shard);; play_next(shard)) {
+      windows.wait(shard, play_for);
+      if (played[shard] == count) return;
+    }
+  }
+  void play_threads() {
+    std::vector<std::thread> threads;
+    for (int shard = 0; shard < static_cast<int>(played.size()); ++shard)
+      threads.emplace_back([this, shard] { play_all(shard); });
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+// One shard's mail is read after the next meeting, and only then, whichever thread plays it.
 TEST(Windows, BringMailToTheNextWindow) {
-  Windows windows(2, std::chrono::nanoseconds(0));
-  constexpr int kMeetings = 2000;
-  const auto play = [&](int self) {
-    std::uint32_t got = 0;
-    for (int n = 0; n < kMeetings; ++n) {
-      windows.meet(self, {.next = 10 * n + self, .sends = n});
-      EXPECT_EQ(windows.told(self, 1 - self).next, 10 * n + 1 - self);
-      EXPECT_EQ(windows.first(self, self), n == 0 ? self : std::min(10 * n + self, 10 * n - 7));
-      windows.take_mail(self, [&](auto&& mail) {
+  for (const int spin_us : {0, 20}) {
+    Windowed w(2, std::chrono::microseconds(spin_us), 2000);
+    std::array<std::uint32_t, 2> got{};
+    w.tell = [](int self, int n) { return Windows::Told{.next = 10 * n + self, .sends = n}; };
+    w.play = [&](int self, int n) {
+      EXPECT_EQ(w.windows.told(self, 1 - self).next, 10 * n + 1 - self);
+      EXPECT_EQ(w.windows.first(self, self), n == 0 ? self : std::min(10 * n + self, 10 * n - 7));
+      w.windows.take_mail(self, [&](auto&& mail) {
         if constexpr (std::is_same_v<std::decay_t<decltype(mail)>, Event>) {
           EXPECT_EQ(mail.sequence, n - 1u);
-          ++got;
+          ++got[self];
         }
       });
-      EXPECT_EQ(got, static_cast<std::uint32_t>(n));
+      EXPECT_EQ(got[self], static_cast<std::uint32_t>(n));
       Parcel parcel;
       parcel.event.t.at = 10 * n + 3;
       parcel.event.sequence = static_cast<std::uint32_t>(n);
-      windows.send(self, 1 - self, std::move(parcel));
-    }
-  };
-  std::thread other([&] { play(1); });
-  play(0);
-  other.join();
+      w.windows.send(self, 1 - self, std::move(parcel));
+    };
+    w.play_threads();
+    EXPECT_EQ(w.played, (std::vector<int>{2000, 2000}));
+  }
 }
 
 TEST(Windows, GoOnWithoutAShardThatHasLeft) {
-  Windows windows(3, std::chrono::nanoseconds(0));
-  const auto play = [&](int self) {
-    for (int n = 0; n < 100; ++n) windows.meet(self, {});
-    if (self == 1) return windows.leave(self);
-    for (int n = 0; n < 100; ++n) windows.meet(self, {.stopped = self == 2});
-    EXPECT_TRUE(windows.stopped(self));
+  Windowed w(3, std::chrono::nanoseconds(0), 200);
+  w.tell = [](int self, int n) { return Windows::Told{.stopped = self == 2 && n == 200}; };
+  w.play = [&](int self, int n) {
+    if (self == 1 && n == 100) throw std::runtime_error("enough");
   };
   std::vector<std::thread> threads;
-  for (int self = 0; self < 3; ++self) threads.emplace_back(play, self);
+  for (int self = 0; self < 3; ++self)
+    threads.emplace_back([&w, self] {
+      if (self != 1) {
+        w.play_all(self);
+        EXPECT_TRUE(w.windows.stopped(self));
+        return;
+      }
+      EXPECT_THROW(w.play_all(self), std::runtime_error);  // whichever thread has played it
+      w.windows.leave(self);
+    });
   for (std::thread& thread : threads) thread.join();
+}
+
+std::atomic<bool> held{false}, goes_on{false};
+
+// In a signal handler: keeps the thread from running.
+void hold(int) {
+  held = true;
+  while (!goes_on) usleep(100);
+}
+
+char state_of(pid_t thread) {
+  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string number, name;
+  char state = '?';
+  stat >> number >> name >> state;
+  return state;
+}
+
+// The thread of shard 1 sleeps at its first meeting and is then kept from running, as by other
+// programs.
+TEST(Windows, OfAThreadThatDoesNotRunArePlayedByOthers) {
+  for (const int shards : {2, 3}) {
+    Windowed w(shards, std::chrono::microseconds(20), 1000);
+    std::atomic<pid_t> of_1{0};
+    w.tell = [&](int shard, int window) {
+      if (shard == 1 && window == 0) of_1 = gettid();
+      return Windows::Told{};
+    };
+    w.play = [&](int, int) { EXPECT_NE(gettid(), of_1.load()); };
+    std::thread one([&] { w.play_all(1); });
+    while (of_1 == 0 || state_of(of_1) != 'S') usleep(100);
+    held = goes_on = false;
+    struct sigaction action = {};
+    struct sigaction before = {};
+    action.sa_handler = hold;
+    sigaction(SIGUSR1, &action, &before);
+    pthread_kill(one.native_handle(), SIGUSR1);
+    while (!held) usleep(100);
+    std::vector<std::thread> others;
+    for (int shard = 0; shard < shards; shard += 2)
+      others.emplace_back([&w, shard] { w.play_all(shard); });
+    for (std::thread& other : others) other.join();
+    EXPECT_EQ(w.played, std::vector<int>(static_cast<std::size_t>(shards), 1000));
+    goes_on = true;
+    one.join();
+    sigaction(SIGUSR1, &before, nullptr);
+  }
 }
 
 }  // namespace
