@@ -98,7 +98,7 @@ TEST_F(SwitchedHosts, AreSummedByAProgramOfTheUsersOwn) {
   std::ofstream(lab->file("groups.yaml"))
       << "ranks: " << kHosts << "\ngroups: {a: [" << all << "], b: [" << all
       << "]}\nroles:\n  - name: all\n    ranks: " << all
-      << "\n    iterations:\n      - compute: |\n          allreduce a float32 5000~1\n"
+      << "\n    iterations:\n      - compute: |\n          allreduce a float32 10000~1\n"
       << "          allreduce b float32 300~1\n          allreduce a float32 40~2\n";
   expect_exact(job("float32", own + plugin + " -s collectives.allreduce=mine/slot-max -s program=" +
                                   lab->file("groups.yaml")));

@@ -62,8 +62,10 @@ void expect_same_hashes(unsigned seed, std::string_view scheme = {}) {
   const Result one = play(job, 1);
   for (const int shards : {2, 3}) EXPECT_EQ(result_hash(play(job, shards)), result_hash(one));
   job.spec.run.verify = false;
-  // What a packet says decides whether it is lost.
-  if (job.spec.fabric.packets.loss == 0) {
+  // What a packet says decides whether it is lost, and with ATP whether its numbers fit.
+  const bool fits =
+      !job.spec.compression || job.spec.collectives.algorithm(Func::all_reduce) != "atp";
+  if (job.spec.fabric.packets.loss == 0 && fits) {
     EXPECT_EQ(times_of(play(job, 1)), times_of(one)) << "without real data";
   }
   job.spec.fabric.inside_node = InsideNode::model;
@@ -81,7 +83,7 @@ TEST(ResultHash, OfRandomJobsIsTheSameForEveryNumberOfShards) {
 }
 
 TEST(ResultHash, OfRandomJobsOfEverySchemeIsTheSameForEveryNumberOfShards) {
-  const auto [first, end] = testing::asked_jobs(1);
+  const auto [first, end] = testing::asked_jobs(2);
   for (unsigned seed = first; seed < end; ++seed)
     for (const std::string_view scheme : testing::random_schemes())
       if (!HasFailure()) expect_same_hashes(seed, scheme);
