@@ -15,7 +15,9 @@ namespace ghostrank {
 // A helper that is not tied to a rank (Helper::beside is kNoRank).
 struct PlacedHelper {
   PartyKind kind = PartyKind::server;
-  int number = 0;  // among all such helpers of the job, communicator by communicator
+  // Among all such helpers of the job, communicator by communicator; switches of the modelled
+  // network take no place.
+  int number = 0;
   int index = 0;   // among the helpers of its communicator
   std::span<const std::int32_t> nodes;  // node of each rank of the communicator, by group rank
 };

@@ -47,8 +47,7 @@ class Packets final : public WireFormat {
                              std::vector<std::byte>& store) const override {
     if (packet.size() < kHeader || packet.size() % kElement != 0) return std::nullopt;
     const std::uint32_t first = get(packet.data()), index = first & 0xffff;
-    if (first >> 16 != scheme_.form().port || index >= 2 * scheme_.form().slots)
-      return std::nullopt;
+    if (first >> 16 != scheme_.form().port || !scheme_.has(index)) return std::nullopt;
     store.resize(packet.size() - kHeader);
     for (std::size_t at = 0; at < store.size(); at += kElement) {
       const std::uint32_t bits = scheme_.from_wire(get(packet.data() + kHeader + at));
@@ -69,6 +68,7 @@ class Worker final : public Agent {
  public:
   Worker(const SlotScheme& scheme, Picoseconds timeout)
       : form_(scheme.form()),
+        first_index_(2 * scheme.first_slot()),
         switch_(scheme.size()),
         timers_(static_cast<int>(form_.slots), timeout),
         slots_(form_.slots) {}
@@ -86,7 +86,7 @@ class Worker final : public Agent {
   }
 
   void on_note(Io& io, GroupParty, const Note& result) override {
-    Slot& slot = slots_[result.index / 2];
+    Slot& slot = slots_[(result.index - first_index_) / 2];
     if (!slot.busy || index_of(slot.chunk) != result.index) return;  // a result it has already
     if (result.elements != form_.elements) return;                   // of another format
     const auto open = call_of(slot.chunk);
@@ -118,7 +118,8 @@ class Worker final : public Agent {
   };
 
   std::uint32_t index_of(std::uint64_t chunk) const {
-    return static_cast<std::uint32_t>(chunk % form_.slots * 2 + chunk / form_.slots % 2);
+    return first_index_ +
+           static_cast<std::uint32_t>(chunk % form_.slots * 2 + chunk / form_.slots % 2);
   }
   std::deque<Open>::iterator call_of(std::uint64_t chunk) {
     auto open = open_.end();
@@ -149,10 +150,11 @@ class Worker final : public Agent {
     std::ranges::copy(real, filled_.begin());
     if (!real.empty()) part.content = filled_;
     io.send(switch_, part, Carriage::packet);  // no room: the timer resends it
-    timers_.sent(part.index / 2);
+    timers_.sent(chunk % form_.slots);
   }
 
   const SlotForm& form_;
+  const std::uint32_t first_index_;  // of the first slot, in set 0
   const GroupParty switch_;
   SlotTimers timers_;
   std::deque<Open> open_;
@@ -168,7 +170,8 @@ class Switch final : public Agent {
   }
 
   void on_note(Io& io, GroupParty from, const Note& part) override {
-    Round &round = rounds_[part.index], &other = rounds_[part.index ^ 1];
+    const std::uint32_t at = part.index - 2 * scheme_.first_slot();
+    Round &round = rounds_[at], &other = rounds_[at ^ 1];
     other.heard.erase(from);
     if (round.heard.empty()) round = {{}, scheme_.size(), {}};
     if (round.heard.insert(from).second) {
@@ -230,6 +233,7 @@ class Combined final : public Expected {
 SlotScheme::SlotScheme(int size, const Communicator& comm, const SlotForm& form)
     : Ends(size),
       form_(form),
+      first_slot_(static_cast<std::uint32_t>(comm.in_switch.first_slot)),
       timeout_(comm.in_switch.timeout_ps),
       packets_(std::make_unique<Packets>(*this)) {
   const auto within = [&](std::uint32_t n, std::uint32_t most, const char* what) {
@@ -245,6 +249,11 @@ SlotScheme::SlotScheme(int size, const Communicator& comm, const SlotForm& form)
     throw std::invalid_argument("the slot scheme '" + std::string(form.name) +
                                 "' has elements of " + std::to_string(bytes_of(form.type)) +
                                 " bytes; they have 4");
+  if (first_slot_ > kMostSlots - form.slots)
+    throw std::invalid_argument("the slot scheme '" + std::string(form.name) +
+                                "' has its slots from number " + std::to_string(first_slot_) +
+                                " on, and packets number " + std::to_string(kMostSlots) +
+                                " of all groups together; use fewer (SlotForm::slots)");
 }
 
 std::unique_ptr<Agent> SlotScheme::agent(GroupParty party) const {
@@ -275,7 +284,7 @@ std::optional<SwitchService> SlotScheme::switch_service() const {
   for (GroupRank r = 0; r < size(); ++r) service.rails[0].push_back(r);
   for (std::uint32_t slot = 0; slot < form_.slots; ++slot)
     service.greeting.push_back(
-        {.index = 2 * slot + 1, .type = form_.type, .elements = form_.elements});
+        {.index = 2 * (first_slot_ + slot) + 1, .type = form_.type, .elements = form_.elements});
   return service;
 }
 

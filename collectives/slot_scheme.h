@@ -18,7 +18,8 @@
 //
 // On memory and virtual the switch is an agent that calls combine(); on a real network it is your
 // program (switch.program), for which slots_parser.spec and slots_results.spec are installed beside
-// this: parser, slots, workers and results. Such a program serves one communicator, of all nodes.
+// this: parser, slots, workers and results. Such a program serves communicators of all nodes, each
+// in slots of its own.
 //
 //   class Largest final : public SlotScheme {
 //    public:
@@ -71,6 +72,11 @@ class SlotScheme : public Ends {
   // ---- Built on these functions
 
   const SlotForm& form() const { return form_; }
+  // Slots as packets number them: those of this communicator are first_slot() and the ones behind.
+  std::uint32_t first_slot() const { return first_slot_; }
+  bool has(std::uint32_t index) const {
+    return index >= 2 * first_slot_ && index < 2 * (first_slot_ + form_.slots);
+  }
   std::vector<Helper> helpers() const override { return {{PartyKind::network_switch}}; }
   std::unique_ptr<Agent> agent(GroupParty party) const override;
   std::vector<Edge> traffic(const Call& call) const override;
@@ -83,7 +89,8 @@ class SlotScheme : public Ends {
 
  private:
   SlotForm form_;
-  Picoseconds timeout_;  // switch.timeout_us
+  std::uint32_t first_slot_;  // Communicator::in_switch.first_slot
+  Picoseconds timeout_;       // switch.timeout_us
   std::unique_ptr<const WireFormat> packets_;
 };
 

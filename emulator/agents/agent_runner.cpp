@@ -20,7 +20,7 @@ std::string text_of(const SchemeUse& use, GroupParty party) {
 class AgentRunner::Lent final : public Io {
  public:
   Lent(AgentRunner& runner, State& state, Moment at)
-      : runner_(runner), state_(state), at_(at), processor_(state.processor) {
+      : runner_(runner), state_(state), came_(at.at), at_(at), processor_(state.processor) {
     begin();
   }
   ~Lent() override { end(); }
@@ -75,10 +75,12 @@ class AgentRunner::Lent final : public Io {
     const auto kind = static_cast<std::size_t>(work);
     const auto n = static_cast<double>(bytes);
     Picoseconds& memory = runner_.memory_free_[state_.processor];
+    const auto core = static_cast<Picoseconds>(n * machine.core[kind]);
     const auto passes = static_cast<Picoseconds>(n * machine.passes[kind] * machine.memory);
-    memory = std::max(memory, now_.at) + passes;
-    now_.at += static_cast<Picoseconds>(n * machine.core[kind]);
-    if (passes > 0) now_.at = std::max(now_.at, memory);
+    // Not from when this core begins, or work that waits for one core would keep the others
+    // waiting.
+    memory = std::max(memory, came_) + passes;
+    now_.at = std::max(now_.at + std::max(core, passes), memory);
   }
 
   void hold(std::uint64_t bytes) override { state_.count.memory_bytes += bytes; }
@@ -162,7 +164,8 @@ class AgentRunner::Lent final : public Io {
 
   AgentRunner& runner_;
   State& state_;
-  Moment at_;                // when the event came
+  const Picoseconds came_;   // when the event came
+  Moment at_;                // when its present part could begin
   std::uint32_t processor_;  // or core, on which it runs
   Moment now_;
   Picoseconds began_ = 0;  // on that processor

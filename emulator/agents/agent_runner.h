@@ -5,7 +5,8 @@
 // Time is ideal: an agent handles an event when the event comes or, if later, when its party's
 // processor is free; Io::spend() moves the time at which the agent goes on. Each rank has a
 // processor of its own; the helpers on one node share one, and the machine's cores (Io::run_on).
-// The cores share the memory, which serves their work in the order in which events are handled.
+// The cores share the memory, which serves their work in the order in which events come: what waits
+// for a core takes its share of the memory meanwhile.
 //
 // Life: the runner makes an agent at its first event and drops it between segments; where a switch
 // outside ghostrank, which remembers, plays the helpers, it keeps the agents. Where the job lets

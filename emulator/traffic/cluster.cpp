@@ -363,7 +363,8 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
     OnShard& mates = on_shard_[location.host][location.shard];
     location.local = static_cast<std::uint32_t>(mates.ranks.size() + mates.helpers.size());
     mates.helpers.push_back(use.parties.emplace_back(locations_.push_back(location)));
-    ++helpers_of_job_[job_of_kind(workload_, kind)];
+    if (!in_network && use.helpers[i].beside == kNoRank)
+      ++helpers_of_job_[job_of_kind(workload_, kind)];
   }
   scheme_of_[{group, row.name}] = static_cast<int>(schemes_.size());
   schemes_.push_back(std::move(use));

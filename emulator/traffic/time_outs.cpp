@@ -100,9 +100,10 @@ class InFlight {
     const auto n = static_cast<Picoseconds>(packets);
     const Topology& topology = cluster_.topology();
     const auto helper = edge.to - static_cast<GroupParty>(use.parties.size() - use.helpers.size());
-    // What one helper sends another waits there behind the next packets of ranks.
+    // What a helper sends a switch waits there behind the next packets of ranks.
+    const bool waits = !of_rank && topology.is_switch(to.nic);
     if (helper >= 0)
-      work(use.helpers[static_cast<std::size_t>(helper)], to, of_rank ? n : 2 * n, bytes);
+      work(use.helpers[static_cast<std::size_t>(helper)], to, waits ? 2 * n : n, bytes);
     if (from.node == to.node) return;
     if (of_rank && packets > packets_) packets_ = packets, packet_bytes_ = bytes;
     Picoseconds& latency = of_rank || helper < 0 ? to_helpers_ : between_helpers_;
@@ -116,12 +117,11 @@ class InFlight {
     if (!topology.is_switch(to.nic)) nics_[to.nic].in += n * topology.nic(to.nic).serialise(bytes);
   }
 
-  // What the helper's machine does with packets that come. Of servers, those that are called
-  // aggregators add up in their cores.
+  // What the helper's machine does with packets that come: servers add up in their cores.
   void work(const Helper& helper, const Location& at, Picoseconds packets, std::uint64_t bytes) {
     if (cluster_.topology().is_switch(at.nic)) {
       machines_[at.node] += packets * per_packet_;
-    } else if (helper.kind == PartyKind::aggregator) {
+    } else if (helper.kind != PartyKind::network_switch) {
       constexpr auto kAdd = static_cast<std::size_t>(Work::add);
       const double each =
           std::max(machine_.core[kAdd] / machine_.cores, machine_.passes[kAdd] * machine_.memory);

@@ -134,6 +134,34 @@ TEST(SlotScheme, CombinesRightAndHoldsItsClaims) {
   expect_claims_hold(*example("slot-max", 3), DataType::float32);
 }
 
+// Communicators on one switch outside ghostrank have slots of their own there.
+TEST(SlotScheme, UsesTheSlotsThatItsCommunicatorHas) {
+  Communicator comm;
+  comm.in_switch.first_slot = 100;
+  const SlotScheme ends(3, comm, kSums);
+  expect_right(ends, "its switch combines int32 alone");
+  const auto brings_across = [&](std::uint32_t index) {
+    const Note note{.index = index};
+    std::vector<std::byte> packet(ends.overhead_bytes()), store;
+    ends.wire_format()->encode(note, packet);
+    const std::optional<Note> read = ends.wire_format()->decode(packet, store);
+    return read && read->index == index;
+  };
+  const std::optional<SwitchService> service = ends.switch_service();
+  std::vector<std::uint32_t> greeted;
+  for (const Note& note : service->greeting) {
+    greeted.push_back(note.index);
+    EXPECT_TRUE(brings_across(note.index));
+  }
+  EXPECT_EQ(greeted, (std::vector<std::uint32_t>{201, 203, 205, 207}));
+  EXPECT_FALSE(brings_across(199));
+  EXPECT_FALSE(brings_across(208));
+  comm.in_switch.first_slot = 16'380;
+  EXPECT_NO_THROW(SlotScheme(3, comm, kSums));
+  comm.in_switch.first_slot = 16'381;
+  EXPECT_THROW(SlotScheme(3, comm, kSums), std::invalid_argument);
+}
+
 TEST(SlotScheme, RefusesIntegersThatAreNoSums) {
   class Largest final : public SlotScheme {
    public:

@@ -93,6 +93,15 @@ TEST_F(SwitchedHosts, AreSummedByAProgramOfTheUsersOwn) {
   for (const char* trouble : {"", " -s fabric.packets.loss=0.02 -s fabric.packets.duplicates=0.02"})
     expect_exact(
         job("float32", own + plugin + " -s collectives.allreduce=mine/slot-max" + trouble));
+  // Two communicators of all nodes, one after the other in the step, in slots of their own.
+  const std::string all = "0-" + std::to_string(kHosts - 1);
+  std::ofstream(lab->file("groups.yaml"))
+      << "ranks: " << kHosts << "\ngroups: {a: [" << all << "], b: [" << all
+      << "]}\nroles:\n  - name: all\n    ranks: " << all
+      << "\n    iterations:\n      - compute: |\n          allreduce a float32 10000~1\n"
+      << "          allreduce b float32 300~1\n          allreduce a float32 40~2\n";
+  expect_exact(job("float32", own + plugin + " -s collectives.allreduce=mine/slot-max -s program=" +
+                                  lab->file("groups.yaml")));
   expect_exact(job("float32", own + " -s collectives.allreduce=ring -s fabric.kind=packets"));
   EXPECT_EQ(play(job("int32", own + "x")), 2);
   EXPECT_NE(said().find("there is no file"), std::string::npos) << said();

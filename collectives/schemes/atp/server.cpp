@@ -1,6 +1,6 @@
 // The parameter server of the scheme `atp`: adds up the packets that the switch passes on, single
 // ones and sums, and sends results back through the switch. A worker's elements count once,
-// whichever packets bring them.
+// whichever packets bring them. A core per slot adds them; the first ones of a sum are copied.
 #include <utility>
 #include <vector>
 
@@ -22,7 +22,9 @@ class Server final : public Agent {
     if (!words) return;
     // Every slot has a sum in progress and the last one.
     held_.at_least(io, slots_.size() * 2 * kSumBytes);
-    Slot& slot = slots_[words->sequence % slots_.size()];
+    const std::size_t at = words->sequence % slots_.size();
+    io.run_on(static_cast<int>(at));
+    Slot& slot = slots_[at];
     if (slot.ended.is(*words)) return send(io, note, slot.ended, words->workers);
     if (!slot.open.is(*words)) {
       const Round& last = slot.open.begun ? slot.open : slot.ended;
@@ -32,9 +34,9 @@ class Server final : public Agent {
     }
     Round& round = slot.open;
     if (static_cast<Tag>(note.tag) == Tag::raw)
-      add_plain(note, *words, round);
+      add_plain(io, note, *words, round);
     else if (static_cast<Tag>(note.tag) == Tag::data)
-      add(note, *words, round);
+      add(io, note, *words, round);
     if ((round.plain ? round.plain_workers : round.workers) == layout_->all_workers()) {
       round.complete = true;
       slot.ended = std::exchange(slot.open, {});
@@ -65,16 +67,22 @@ class Server final : public Agent {
     Round ended, open;
   };
 
-  void add(const Note& note, const Words& words, Round& round) {
+  static void work(Io& io, const Note& note, bool first) {
+    io.work(first ? Work::copy : Work::add, note.elements * bytes_of(note.type));
+  }
+
+  void add(Io& io, const Note& note, const Words& words, Round& round) {
     if (round.plain) return;  // asks again for the elements as they are
     round.plain = words.overflow;
     if ((words.workers & round.workers) != 0) return;  // one of them is in; the others resend
+    work(io, note, round.workers == 0);
     if (!note.content.empty() && !add_units(round.units, units_in(note))) round.plain = true;
     round.workers |= words.workers;
   }
 
-  void add_plain(const Note& note, const Words& words, Round& round) {
+  void add_plain(Io& io, const Note& note, const Words& words, Round& round) {
     if (!round.plain || (words.workers & round.plain_workers) != 0) return;
+    work(io, note, round.plain_workers == 0);
     if (round.plain_workers == 0) round.units.assign(note.elements, 0);
     round.plain_workers |= words.workers;
     round.type = note.type;

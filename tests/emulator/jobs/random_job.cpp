@@ -15,6 +15,7 @@
 #include "profiles/planners/compression/compression.h"
 #include "profiles/planners/compression/piece_sizes.h"
 #include "profiles/planners/plan.h"
+#include "tests/emulator/jobs/integers.h"
 #include "tests/emulator/plugins.h"
 #include "tests/one_of.h"
 
@@ -23,13 +24,25 @@ namespace {
 
 using test::one_of;
 
-// Sums all-reduces at servers, colocated or on their own nodes.
-void add_agents(std::mt19937& random, SmallJob& job) {
+constexpr std::string_view kSchemes[]{"test/at-server",
+                                      "mine/sparse-server",
+                                      "switchml",
+                                      "sharp",
+                                      "atp",
+                                      "parameter_server",
+                                      "byteps",
+                                      "phub",
+                                      "omnireduce",
+                                      "omnireduce_switch",
+                                      "sparse_all_gather",
+                                      "sparcml"};
+
+// Sums all-reduces at servers, colocated or on their own nodes, or in switches.
+void add_agents(std::mt19937& random, std::string_view scheme, SmallJob& job) {
   JobSpec& spec = job.spec;
   spec.collectives.own = load_plugins({GHOSTRANK_AGENTS_PLUGIN, GHOSTRANK_SPARSE_PLUGIN});
-  spec.collectives.algorithm(Func::all_reduce) = one_of<const char*>(
-      random, {"test/at-server", "mine/sparse-server", "switchml", "sharp", "parameter_server",
-               "byteps", "phub", "omnireduce", "sparse_all_gather", "sparcml"});
+  const std::string_view drawn = kSchemes[random() % std::size(kSchemes)];
+  spec.collectives.algorithm(Func::all_reduce) = scheme.empty() ? drawn : scheme;
   spec.collectives.at_servers = {.big_array = 5000, .chunk_bytes = 4096};
   spec.collectives.at_servers.partition_bytes = one_of(random, {4096, 100'000});
   spec.collectives.at_servers.credit_bytes = one_of(random, {0, 5'000, 100'000'000});
@@ -38,6 +51,8 @@ void add_agents(std::mt19937& random, SmallJob& job) {
   // A long timeout, so that nothing is retransmitted.
   spec.collectives.in_switch = {one_of(random, {4, 64}), one_of(random, {32, 256}),
                                 kPicosPerSecond};
+  if (spec.collectives.algorithm(Func::all_reduce) == "atp")  // which needs no slot for a packet
+    spec.collectives.in_switch.memory_slots = one_of(random, {3, 64, 8192});
   const bool packets = random() % 2 == 0;
   spec.collectives.omnireduce = {one_of(random, {16, 256}), packets ? 1 : one_of(random, {1, 4}),
                                  one_of(random, {1, 16}), packets, kPicosPerSecond};
@@ -49,6 +64,31 @@ void add_agents(std::mt19937& random, SmallJob& job) {
   spec.collectives.at_servers.optimizer = {one_of(random, {0.1F, 0.5F}), 0.5F};
   if (spec.cluster.nics_per_node > 1 && !spec.cluster.servers.colocated && random() % 2 == 0)
     spec.cluster.servers.nics = 2, spec.collectives.at_servers.rack_nics = 1;
+}
+
+bool shares_switches(std::string_view scheme) {
+  return scheme == "switchml" || scheme == "sharp" || scheme == "atp" ||
+         scheme.starts_with("omnireduce");
+}
+
+// A stream of its own sums a tensor in groups of half of the ranks each, which share switches and
+// servers with the group of all: neighbours, or every other rank.
+void add_halves(std::mt19937& random, SmallJob& job) {
+  Workload& workload = job.workload;
+  workload.group_names.emplace_back("half");
+  const bool neighbours = random() % 2 == 0;
+  std::vector<WorldRank> halves[2];
+  for (int r = 0; r < workload.ranks; ++r)
+    halves[neighbours ? r * 2 / workload.ranks : r % 2].emplace_back(r);
+  for (std::vector<WorldRank>& members : halves) workload.groups.push_back({1, std::move(members)});
+  Op op;
+  op.kind = Op::Kind::collective;
+  op.func = Func::all_reduce;
+  op.group = 1;
+  op.dtype = DataType::int32;
+  op.count = one_of<std::uint64_t>(random, {1, 3000, 40'000});
+  job.program().stream_names.emplace_back("halves");
+  job.program().streams.push_back(OpList{op});
 }
 
 // Compresses pieces at BytePS's roots and servers, if all tensors are float32.
@@ -287,6 +327,11 @@ void mix_libraries(std::mt19937& random, CollectiveSpec& collectives) {
 
 }  // namespace
 
+bool sums_in_switch(const JobSpec& spec) {
+  const std::string& scheme = spec.collectives.algorithm(Func::all_reduce);
+  return shares_switches(scheme) && scheme != "omnireduce";
+}
+
 void add_rates(std::mt19937& random, ClusterSpec& cluster, double slowest) {
   if (cluster.nic.rate_bps == 0) return;
   std::vector<RateCurve> curves;
@@ -305,7 +350,9 @@ void add_rates(std::mt19937& random, ClusterSpec& cluster, double slowest) {
   cluster.nic_rates = std::make_shared<const NicRates>(std::move(curves), std::move(curve_of));
 }
 
-RandomJob random_job(unsigned seed) {
+std::span<const std::string_view> random_schemes() { return kSchemes; }
+
+RandomJob random_job(unsigned seed, std::string_view scheme) {
   std::mt19937 random(seed);
   const int nodes = one_of(random, {2, 3, 4, 6}), gpus = one_of(random, {1, 2, 4});
   SmallJob job(nodes, gpus, FabricKind::ofi);
@@ -318,7 +365,9 @@ RandomJob random_job(unsigned seed) {
     spec.collectives.slice_bytes = one_of(random, {0, 4 << 10, 64 << 10});
     spec.collectives.credits = one_of(random, {0, 1, 4});
   }
-  if (random() % 4 == 0) add_agents(random, job);
+  if (random() % 4 == 0 || !scheme.empty()) add_agents(random, scheme, job);
+  const std::string& summed_by = spec.collectives.algorithm(Func::all_reduce);
+  const bool integers = summed_by == "omnireduce_switch";  // whose switch adds nothing else
   if (random() % 3 == 0) mix_libraries(random, spec.collectives);
   if (random() % 3 == 0) spec.tensors = random_sparsity(random, nodes * gpus);
   if (random() % 4 == 0) spec.fabric.framing = {1448, 90, 0};
@@ -329,8 +378,7 @@ RandomJob random_job(unsigned seed) {
   spec.run.shards = one_of(random, {1, 1, 2});
   spec.run.iterations = 8;
   // PHub's servers step weights by gradients, not by payloads.
-  const bool compressed =
-      random() % 3 == 0 && !spec.collectives.algorithm(Func::all_reduce).starts_with("phub");
+  const bool compressed = random() % 3 == 0 && !summed_by.starts_with("phub") && !integers;
   std::uint64_t drawn = 0;
   for (int ops = 1 + static_cast<int>(random() % 4); ops > 0; --ops) {
     // Some calls have the size of the one before, and may have another type.
@@ -365,7 +413,7 @@ RandomJob random_job(unsigned seed) {
     spec.compression = CompressionSpec{methods[random() % methods.size()], options};
     if (random() % 2 == 0) spec.gradients = random_laws(random);
     compress(spec, job.workload);
-  } else if (random() % 2 == 0) {
+  } else if (random() % 2 == 0 && !integers) {
     spec.background = random_background(seed, nodes);
     one_of(random, {plan_second_order, plan_steps, plan_kernels})(random, job);
   }
@@ -376,6 +424,10 @@ RandomJob random_job(unsigned seed) {
   if (spec.collectives.algorithm(Func::all_reduce) == "byteps" && !spec.training &&
       !spec.compression && random() % 2 == 0)
     add_piece_compression(random, spec, job.workload);
+  if (integers) reduce_integers(job.program());
+  if (shares_switches(summed_by) && !spec.compression && !spec.model && nodes * gpus >= 4 &&
+      random() % 2 == 0)
+    add_halves(random, job);
   if (random() % 2 == 0) add_rates(random, spec.cluster, 3);
   return {std::move(job), processes};
 }

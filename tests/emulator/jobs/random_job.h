@@ -4,7 +4,9 @@
 #pragma once
 
 #include <random>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "tests/emulator/support.h"
 
@@ -16,7 +18,12 @@ struct RandomJob {
   int processes;
 };
 
-RandomJob random_job(unsigned seed);
+// `scheme`: what sums all-reduces; empty: one of random_schemes(), or none.
+RandomJob random_job(unsigned seed, std::string_view scheme = {});
+std::span<const std::string_view> random_schemes();
+
+// Whether all-reduces go through a modelled switch, which over libfabric a server plays.
+bool sums_in_switch(const JobSpec& spec);
 
 // The numbers of the jobs that a test plays: [first, end).
 struct JobNumbers {

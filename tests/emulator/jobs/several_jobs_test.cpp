@@ -21,8 +21,10 @@
 #include "profiles/planners/background/background.h"
 #include "profiles/planners/compression/compression.h"
 #include "profiles/workload/merge.h"
+#include "tests/emulator/jobs/integers.h"
 #include "tests/emulator/support.h"
 #include "tests/method_named.h"
+#include "tests/one_of.h"
 
 namespace ghostrank {
 namespace {
@@ -493,9 +495,13 @@ SmallJob random_job(std::mt19937& random, int nodes, int gpus) {
 }
 
 // Sums the job's all-reduces at servers of its own or in the switch. Returns true.
-bool add_scheme(std::mt19937& random, JobSpec& spec) {
-  const char* schemes[] = {"parameter_server", "byteps", "switchml", "sharp", "omnireduce"};
-  spec.collectives.algorithm(Func::all_reduce) = schemes[random() % 5];
+bool add_scheme(std::mt19937& random, SmallJob& job) {
+  JobSpec& spec = job.spec;
+  const std::string scheme =
+      test::one_of<const char*>(random, {"parameter_server", "byteps", "switchml", "sharp",
+                                         "omnireduce", "atp", "omnireduce_switch"});
+  spec.collectives.algorithm(Func::all_reduce) = scheme;
+  if (scheme == "omnireduce_switch") testing::reduce_integers(job.program());
   spec.collectives.at_servers = {.big_array = 5000, .chunk_bytes = 4096};
   spec.collectives.at_servers.partition_bytes = 4096;
   spec.cluster.servers.count = 1 + static_cast<int>(random() % 2);
@@ -546,9 +552,11 @@ TEST(SeveralJobs, AtRandomLoseNothingOnAnIdealSwitch) {
       const int size = 2 + static_cast<int>(random() % 2);
       jobs.push_back({random_job(random, size, gpus), {nodes.end() - size, nodes.end()}});
       nodes.resize(nodes.size() - static_cast<std::size_t>(size));
-      has_scheme |= random() % 3 == 0 && add_scheme(random, jobs.back().job.spec);
-      if (random() % 3 == 0) add_compression(random, jobs.back().job);
       SmallJob& own = jobs.back().job;
+      has_scheme |= random() % 3 == 0 && add_scheme(random, own);
+      if (random() % 3 == 0 &&
+          own.spec.collectives.algorithm(Func::all_reduce) != "omnireduce_switch")
+        add_compression(random, own);
       own.spec.background = random_background(random, size);
       add_background(own.spec, own.workload);
     }

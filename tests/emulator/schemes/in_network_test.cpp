@@ -2,7 +2,9 @@
 // from bytes on the wire, for one rail and for several, for one level of switches and for two.
 #include <algorithm>
 #include <random>
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -339,6 +341,43 @@ TEST(InTheNetwork, TwoJobsShareAtpsAggregatorsFairly) {
   EXPECT_GE(sum * sum / (2 * squares), 0.95);  // Jain's index
 }
 
+// The servers of four rails are on as many machines as there are, evenly.
+TEST(InTheNetwork, AtpsServersUseAllMachines) {
+  constexpr int kNodes = 4, kRails = 4;
+  constexpr std::uint64_t kAll = 256 * 10;  // packets of a rail
+  for (const bool colocated : {false, true})
+    for (const int servers : {1, 2, 4}) {
+      SmallJob job = job_of(kNodes, kRails, "atp");
+      job.spec.cluster.servers.count = servers;
+      job.spec.cluster.servers.colocated = colocated;
+      job.spec.cluster.servers.nic = job.spec.cluster.nic;
+      job.spec.collectives.in_switch = {.slots = 256, .memory_slots = 0};
+      job.collective(Func::all_reduce, kRails * kAll * kInAtp, DataType::int32);
+      const Result result = job.run();
+      std::set<std::string> machines;
+      for (const ServerReport& server : result.servers) machines.insert(server.name);
+      EXPECT_EQ(machines.size(), static_cast<std::size_t>(kRails + servers));  // and the switches
+      const double each = static_cast<double>(kAll * kNodes * kRails) / servers * kAtpPacket;
+      if (!colocated) expect_within(result.iterations[0].seconds, each, 0.03, "servers");
+    }
+}
+
+// A core takes 2.48 us to copy a packet's elements, or to add them.
+TEST(InTheNetwork, AtpsServerAddsInItsCores) {
+  constexpr std::uint64_t kAll = 256 * 10;
+  for (const int cores : {1, 4})
+    for (const double h : {0.0, 1.0}) {
+      SmallJob job = atp_job(4, 256, static_cast<int>(256 * h));
+      job.spec.collectives.in_switch.timeout_ps = kPicosPerSecond;
+      job.spec.cluster.servers.cores = cores;
+      job.spec.cluster.servers.add_GBps = 0.1;
+      job.collective(Func::all_reduce, kAll * kInAtp, DataType::int32);
+      const double packets = kAll * (h + 4 * (1 - h));
+      expect_within(uninterrupted_seconds(job), packets * 2.48e-6 / cores, 0.03,
+                    std::to_string(cores) + " cores, " + std::to_string(h));
+    }
+}
+
 TEST(InTheNetwork, AtpNeedsAServer) {
   SmallJob job = atp_job(4, 64, 64, 0);
   job.collective(Func::all_reduce, 100, DataType::int32);
@@ -352,12 +391,16 @@ TEST(InTheNetwork, AtpNeedsAServer) {
 TEST(InTheNetwork, RandomJobsLeaveRealDataRight) {
   for (unsigned seed = 0; seed < 24; ++seed) {
     std::mt19937 random(seed);
-    const char* scheme = one_of<const char*>(random, {"switchml", "switchml", "sharp", "atp"});
-    SmallJob job = job_of(one_of(random, {1, 2, 3, 6, 35}), one_of(random, {1, 2, 4}), scheme);
+    const std::string scheme =
+        one_of<const char*>(random, {"switchml", "switchml", "sharp", "atp", "omnireduce_switch"});
+    const bool sparse = scheme == "omnireduce_switch";
+    SmallJob job =
+        job_of(one_of(random, {1, 2, 3, 6, 35}), one_of(random, {1, 2, 4}), scheme.c_str());
     JobSpec& spec = job.spec;
-    if (std::string(scheme) == "atp" && spec.cluster.nodes > 32) spec.cluster.nodes = 32;
+    if (scheme == "atp") spec.cluster.nodes = std::min(spec.cluster.nodes, 32);
+    if (sparse) spec.cluster.nodes = std::min(spec.cluster.nodes, 32 / spec.cluster.gpus_per_node);
     job = SmallJob(spec.cluster.nodes, spec.cluster.gpus_per_node, FabricKind::virtual_time);
-    spec = job_of(spec.cluster.nodes, spec.cluster.gpus_per_node, scheme).spec;
+    spec = job_of(spec.cluster.nodes, spec.cluster.gpus_per_node, scheme.c_str()).spec;
     if (spec.cluster.gpus_per_node > 1) spec.cluster.nics_per_node = one_of(random, {1, 2});
     spec.cluster.nic.rate_bps = one_of(random, {0.0, 1e10, 4e11});
     spec.cluster.intra_node.rate_bps = one_of(random, {0.0, 1e12});
@@ -378,7 +421,8 @@ TEST(InTheNetwork, RandomJobsLeaveRealDataRight) {
                              .reordering = one_of(random, {0.0, 0.01})};
     spec.run.verify = true;
     spec.run.iterations = 2;
-    const bool any = std::string(scheme) == "switchml";
+    if (sparse) spec.tensors = Sparsity{one_of(random, {0.1, 0.5}), 32, Overlap::random};
+    const bool any = scheme == "switchml";
     for (int calls = 0; calls < 3; ++calls) {
       const Func func = any ? one_of(random, {Func::all_reduce, Func::reduce_scatter,
                                               Func::all_gather, Func::broadcast, Func::reduce})
@@ -386,11 +430,14 @@ TEST(InTheNetwork, RandomJobsLeaveRealDataRight) {
       const bool copies = func == Func::all_gather || func == Func::broadcast;
       const auto root =
           static_cast<GroupRank>(random() % static_cast<unsigned>(job.workload.ranks));
+      const DataType type =
+          copies ? one_of(random, {DataType::uint8, DataType::int64, DataType::float16})
+                 : one_of(random, {DataType::int32, DataType::float32, DataType::bfloat16,
+                                   DataType::float16});
       job.collective(func, one_of<std::uint64_t>(random, {1, 300, 2'000}),
-                     copies ? one_of(random, {DataType::uint8, DataType::int64, DataType::float16})
-                            : one_of(random, {DataType::int32, DataType::float32,
-                                              DataType::bfloat16, DataType::float16}),
-                     copies || func == Func::reduce ? (func == Func::all_gather ? 0 : root) : 0);
+                     sparse ? DataType::int32 : type,
+                     copies || func == Func::reduce ? (func == Func::all_gather ? 0 : root) : 0,
+                     sparse ? static_cast<std::uint32_t>(calls) + 1 : 0);
     }
     SCOPED_TRACE("job " + std::to_string(seed) + ": " + scheme + ", " +
                  std::to_string(spec.cluster.nodes) + " x " +

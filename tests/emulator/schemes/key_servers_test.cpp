@@ -96,6 +96,21 @@ TEST(KeyServers, ChargeSumsToCoresAndToTheMemoryThatTheyShare) {
   EXPECT_NEAR(seconds_of(with(64, 100, 4)), passes / 4e9, 0.05 * passes / 4e9);
 }
 
+// Work that waits for one core does not keep the others from the memory that they share.
+TEST(KeyServers, AddInAllCoresAtOnceWhereTheirMemoryIsFast) {
+  for (const char* scheme : {"byteps", "phub", "omnireduce", "atp"}) {
+    const auto with = [&](double memory) {
+      SmallJob job = server_job(scheme, 4, 1, 8 << 20);
+      job.spec.collectives.at_servers.partition_bytes = 256 << 10;
+      job.spec.collectives.in_switch = {.timeout_ps = kPicosPerSecond, .memory_slots = 0};
+      ServerSpec& s = job.spec.cluster.servers;
+      s.cores = 4, s.add_GBps = 1, s.memory_GBps = memory;
+      return seconds_of(job);
+    };
+    EXPECT_NEAR(with(1000) / with(0), 1, 0.02) << scheme;
+  }
+}
+
 // Pieces of 64 KiB that are compressed to a bit for each float and a few bytes.
 SmallJob compressed_job(FabricKind kind) {
   SmallJob job(4, 2, kind);

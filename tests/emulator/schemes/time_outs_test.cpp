@@ -44,6 +44,8 @@ SmallJob drawn_job(unsigned seed) {
   if (scheme.starts_with("omnireduce"))
     spec.tensors = Sparsity{one_of(random, {0.05, 0.4, 1.0}), 256, Overlap::random};
   spec.run.iterations = 1;
+  cluster.servers.cores = one_of(random, {1, 8});
+  cluster.servers.add_GBps = one_of(random, {1, 20});
   return job.collective(Func::all_reduce, 100'000, DataType::int32, 0, 1);
 }
 
