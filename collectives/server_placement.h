@@ -18,7 +18,7 @@ struct PlacedHelper {
   // Among all such helpers of the job, communicator by communicator; switches of the modelled
   // network take no place.
   int number = 0;
-  int index = 0;   // among the helpers of its communicator
+  int index = 0;                        // among the helpers of its communicator
   std::span<const std::int32_t> nodes;  // node of each rank of the communicator, by group rank
 };
 
