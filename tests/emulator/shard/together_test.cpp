@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/nccl/group.h"
+#include "emulator/estimate/call_times.h"
 #include "emulator/estimate/step_estimate.h"
 #include "emulator/traffic/schedules.h"
 #include "tests/emulator/support.h"
@@ -173,7 +174,7 @@ TEST(Together, TakesAsLongInEveryModel) {
 // More members than an estimate plays: the bytes of all calls pass their NICs.
 TEST(Together, OfManyMembersIsEstimatedByTheBytesOfAllItsCalls) {
   const std::vector<CallOf> calls{{Func::all_reduce, 64 << 20}, {Func::reduce_scatter, 2 << 20}};
-  const int nodes = StepEstimator::kMostPlayed + 1;
+  const int nodes = CallTimes::kMostPlayed + 1;
   const double apart = estimate_of(job_of(nodes, 1, calls, false));
   EXPECT_NEAR(estimate_of(job_of(nodes, 1, calls, true)), apart, 0.01 * apart);
 }
