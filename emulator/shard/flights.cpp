@@ -50,7 +50,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
     s.busy_slots |= std::uint64_t{1} << f.slot;
   }
   if (op.kind == Op::Kind::collective) {
-    const Schedules::Play& play = schedules_.play_of(group, op);
+    const Schedules::Play& play = schedules_.get(group, op);
     f.row = play.row;
     f.sequence = sequences_[r.local * workload_.group_names.size() + op.group]++;
     f.schedule = play.schedule.get();
@@ -181,7 +181,7 @@ void Shard::begin_actor(Flight& f, int index, const Step*& steps) {
 // Whether a collective is one delay inside a node.
 bool Shard::is_one_delay(std::uint32_t group, const Op& op) const {
   return model_nodes_ && !segment_.verify && workload_.groups[group].members.size() > 1 &&
-         cluster_.inside_node(group) && Schedules::can_be_delay(schedules_.play_of(group, op));
+         cluster_.inside_node(group) && schedules_.can_be_delay(group, op);
 }
 
 // Finds the times of all calls inside nodes, unless the run is stopped: there is no time for it in

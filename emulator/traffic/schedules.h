@@ -10,7 +10,6 @@
 // Threading: one instance per shard; not shared.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -49,13 +48,6 @@ class Schedules {
   };
   // The schedule of a collective of the workload.
   const Play& get(std::uint32_t group, const Op& op) const;
-  // The same for an op that lies in the workload: found at once if it was asked for lately.
-  const Play& play_of(std::uint32_t group, const Op& op) const {
-    const std::uint32_t layout = cluster_.layout(group);
-    Recent& r = recent_[(reinterpret_cast<std::uintptr_t>(&op) / sizeof(Op) + layout) % kRecent];
-    if (r.op != &op || r.layout != layout) r = {&op, layout, &get(group, op)};
-    return *r.play;
-  }
   // The schedule of a send or receive between two members of the group (positions).
   std::shared_ptr<const Schedule> transfer(std::uint32_t group, const Op& op, GroupRank source,
                                            GroupRank target) const;
@@ -72,9 +64,7 @@ class Schedules {
   // Whether a call inside a node may be one delay: not where agents play it, nor where senders wait
   // for permissions, which take time of their own.
   bool can_be_delay(std::uint32_t group, const Op& op) const {
-    return can_be_delay(get(group, op));
-  }
-  static bool can_be_delay(const Play& play) {
+    const Play& play = get(group, op);
     return !play.scheme && !play.schedule->flow_control().posting.needed();
   }
 
@@ -95,13 +85,7 @@ class Schedules {
   std::uint16_t transfer_row(std::uint16_t kind) const { return transfer_row_[kind]; }
 
  private:
-  static constexpr std::size_t kMostTransfers = 4096, kRecent = 256;
-
-  struct Recent {
-    const Op* op = nullptr;
-    std::uint32_t layout = 0;
-    const Play* play = nullptr;
-  };
+  static constexpr std::size_t kMostTransfers = 4096;
 
   struct Key {
     std::uint64_t count;  // of a v-variant: index of its counts
@@ -143,7 +127,6 @@ class Schedules {
   std::vector<std::uint16_t> transfer_row_;
   std::vector<const Algorithm*> transfer_algorithm_;
   std::unordered_map<Key, Play, Hash> made_;
-  mutable std::array<Recent, kRecent> recent_{};  // of made_, by op and layout
   // The transfers played last; emptied when it has kMostTransfers.
   mutable std::unordered_map<Key, std::shared_ptr<const Schedule>, Hash> transfers_;
   std::size_t steps_left_ = StepTable::kMostSteps;
