@@ -32,6 +32,7 @@ struct StepEstimator::Followed {
       : times_(times),
         spec_(spec),
         workload_(workload),
+        evenly_(spec.fabric.network == NetworkModel::flow),
         groups_(spec, workload),
         roles_(workload.roles.size()) {
     if (shares) on_network_.emplace(spec, workload);
@@ -100,6 +101,11 @@ struct StepEstimator::Followed {
     Picoseconds at() const { return *end == kUnknown ? kUnknown : *end + more; }
   };
 
+  struct Arrival {  // of a transfer
+    After end;
+    bool apart = false;  // from those of the replicas
+  };
+
   struct Stream {
     std::vector<After> workers;  // when each has ended its last call
     std::size_t next = 0;        // op
@@ -125,7 +131,7 @@ struct StepEstimator::Followed {
     std::vector<Stream> streams;
     std::vector<std::queue<Picoseconds>> events;  // records that no wait has taken
     Picoseconds compute = 0;
-    bool apart = false;  // has sent or received
+    bool apart = false;  // from its replicas
   };
   // The calls of a communicator that some followed member has not ended, in order: how many members
   // have come to each and ended it, and when the last of them came. The streams of a member come to
@@ -227,7 +233,7 @@ struct StepEstimator::Followed {
     part.needs.push_back({resource, static_cast<double>(time) / static_cast<double>(part.alone)});
   }
 
-  static void set_needs(const ResourceClasses& classes, Way& way) {
+  void set_needs(const ResourceClasses& classes, Way& way) const {
     if (!way.busy) return;
     CallsUnderWay::Call& call = way.call;
     ResourceClasses::Times others = classes.of(*way.busy);
@@ -244,7 +250,7 @@ struct StepEstimator::Followed {
       call.others.alone = std::max(call.others.alone, time);
     }
     for (const auto& [resource, time] : others) add_need(call.others, resource, time);
-    way.last = {{call.own.alone + call.others.alone, {}}, {}, true};
+    way.last = {{call.own.alone + call.others.alone, {}}, {}, !evenly_};
     for (const auto& [resource, time] : classes.of(*way.busy))
       add_need(way.last.own, resource, time);
   }
@@ -325,19 +331,21 @@ struct StepEstimator::Followed {
     const std::size_t theirs = workload_.role_of[workload_.groups[g].members[other]];
     if (op.kind == Op::Kind::send) {
       const Way& way = ways_.at(&op);
-      // Replicas that begin together are apart from the first transfer on.
-      const Picoseconds* end = begin(
-          std::exchange(roles_[r].apart, true) || !way.own ? way.call : way.last, stream.time);
-      on_the_way_[{op.group, r, theirs}].push_back({end, way.tail});
+      // Replicas that begin together are apart from the first transfer on for which they share NICs
+      // or links; not where these are shared evenly.
+      const bool shared = way.call.others.alone > 0, apart = shared && !evenly_;
+      const Picoseconds* end = begin(shared && !roles_[r].apart ? way.last : way.call, stream.time);
+      roles_[r].apart = roles_[r].apart || apart;
+      on_the_way_[{op.group, r, theirs}].push_back({{end, way.tail}, apart});
       if (way.sender > 0)
         std::fill(stream.workers.begin(), stream.workers.end(),
                   After{end, way.sender - way.call.own.alone});
       return true;
     }
-    std::deque<After>& arrivals = on_the_way_[{op.group, theirs, r}];
-    if (arrivals.empty() || arrivals.front().at() == kUnknown) return false;
-    stream.time = std::max(stream.time, arrivals.front().at());
-    roles_[r].apart = true;
+    std::deque<Arrival>& arrivals = on_the_way_[{op.group, theirs, r}];
+    if (arrivals.empty() || arrivals.front().end.at() == kUnknown) return false;
+    stream.time = std::max(stream.time, arrivals.front().end.at());
+    roles_[r].apart = roles_[r].apart || arrivals.front().apart;
     arrivals.pop_front();
     return true;
   }
@@ -380,7 +388,7 @@ struct StepEstimator::Followed {
       way.own = &on_network_->busy(groups_.in_step(g), {receive}, receivers);
       for (const auto& resource : *way.own) alone = std::max(alone, resource.time);
     }
-    way.call.in_turn = true;
+    way.call.in_turn = !evenly_;
     way.tail = std::max<Picoseconds>(whole - alone, 0);
   }
 
@@ -389,6 +397,7 @@ struct StepEstimator::Followed {
   CallTimes& times_;
   const JobSpec& spec_;
   const Workload& workload_;
+  const bool evenly_;  // transfers share NICs at fair rates, not one after the other
   GroupsAlike groups_;
   std::optional<CallsOnNetwork> on_network_;
   std::vector<Role> roles_;
@@ -397,7 +406,7 @@ struct StepEstimator::Followed {
   std::optional<CallsUnderWay> under_way_;
   std::deque<Picoseconds> ends_;  // of calls; kUnknown: under way
   // Transfers, by kind of group, sending and receiving role.
-  std::map<std::tuple<std::uint16_t, std::size_t, std::size_t>, std::deque<After>> on_the_way_;
+  std::map<std::tuple<std::uint16_t, std::size_t, std::size_t>, std::deque<Arrival>> on_the_way_;
 };
 
 StepEstimate StepEstimator::estimate(const JobSpec& spec, const Workload& workload,

@@ -131,6 +131,31 @@ TEST(StepEstimate, DifferentCallsShareNics) {
   }
 }
 
+// Eight replicas pass two stages inside a node before they share its NIC: one after the other, or,
+// as flows, evenly in every pass.
+TEST(StepEstimate, ReplicasStayTogetherUntilTheyShareNics) {
+  for (const char* network : {"loggp", "flow"}) {
+    SCOPED_TRACE(network);
+    const LoadedJob job = test::load_text(
+        R"(schema: ghostrank/job/1
+model: {kind: transformer, architecture: llama, norm: rmsnorm, layers: 16, hidden: 1024, heads: 16,
+        ffn: 3072, gated_ffn: true, bias: false, sequence: 1024, vocabulary: 32000,
+        tied_embeddings: false, position_embeddings: rope}
+device: h100-sxm
+precision: {parameters: bf16}
+cluster: {nodes: 2, gpus_per_node: 16, nics_per_node: 1, nic: {rate: 10Gbps, latency_us: 5},
+          intra_node: {rate: 2400Gbps, latency_us: 1}}
+collectives: {library: nccl-2.28}
+fabric: {kind: virtual}
+run: {warmup: 0, iterations: 1}
+parallel: {framework: megatron, pp: 4, micro_batch: 1, global_batch: 8}
+)",
+        {std::string("fabric.network=") + network});
+    const Workload workload = in_steady_state(plan_workload(job.spec));
+    EXPECT_NEAR(estimated(job, workload) / played(job, workload), 1, 0.03);
+  }
+}
+
 // Transfers of replicas go one after the other, and those of both directions, too.
 TEST(StepEstimate, TransfersThatShareNicsAreNear) {
   for (const char* parallel :
