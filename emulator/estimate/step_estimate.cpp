@@ -333,9 +333,10 @@ struct StepEstimator::Followed {
       const Way& way = ways_.at(&op);
       // Replicas that begin together are apart from the first transfer on for which they share NICs
       // or links; not where these are shared evenly.
-      const bool shared = way.call.others.alone > 0, apart = shared && !evenly_;
-      const Picoseconds* end = begin(shared && !roles_[r].apart ? way.last : way.call, stream.time);
-      roles_[r].apart = roles_[r].apart || apart;
+      bool& apart = roles_[r].apart;
+      const bool shared = way.call.others.alone > 0;
+      const Picoseconds* end = begin(shared && !apart ? way.last : way.call, stream.time);
+      apart = apart || (shared && !evenly_);
       on_the_way_[{op.group, r, theirs}].push_back({{end, way.tail}, apart});
       if (way.sender > 0)
         std::fill(stream.workers.begin(), stream.workers.end(),
