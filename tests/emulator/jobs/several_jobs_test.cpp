@@ -370,10 +370,11 @@ TEST(SeveralJobs, AreNotFaithfulWhereOneIsNot) {
   }));
 }
 
-// While one plays alone, the threads of the other end at once.
+// While one plays alone, the threads of the other end at once. Computes last longer than a thread
+// waits for a core.
 TEST(SeveralJobs, AreNotBusyWhereTheyRest) {
   SmallJob calm(2, 1, FabricKind::memory);
-  calm.compute(5 * kPicosPerMilli);
+  calm.compute(50 * kPicosPerMilli);
   SmallJob job = together(SmallJob(4, 1, FabricKind::memory), {{calm, {0, 1}}, {calm, {2, 3}}});
   job.spec.dilation = 1;
   job.spec.run.shards = 2;
