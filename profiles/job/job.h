@@ -65,6 +65,8 @@ struct TopologySpec {
     rail_optimised,
     rail_only,
     fat_tree,
+    torus,
+    dragonfly,
     file
   };
   Kind kind = Kind::nonblocking;
@@ -74,6 +76,10 @@ struct TopologySpec {
   double oversubscription = 1;  // rates of a leaf's NICs over those of its up-links
   double pod_oversubscription = 1;  // rates of a spine's links down over those of its links up
   double uplink_bps = -1;           // of a leaf; < 0: from the oversubscription; 0: unlimited
+  std::vector<int> dimensions;      // of a torus: routers along each
+  int groups = 0, routers = 0,
+      global_links = 0;                   // of a dragonfly; see direct_fabrics.h; 0: derived
+  double link_bps = -1, global_bps = -1;  // of either; < 0: a NIC's rate; as link_bps; 0: unlimited
   enum class Placement : std::uint8_t { packed, spread, random, file };
   Placement placement = Placement::packed;  // of the job's nodes on the fabric's places
   std::uint64_t seed = 1;                   // of a random placement

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "profiles/job/direct_fabrics.h"
 #include "profiles/job/leaf_ports.h"
 
 namespace ghostrank {
@@ -14,7 +15,9 @@ constexpr int kNodesOfARail = 32;  // nodes that share the leaves of their rails
 }  // namespace
 
 int fabric_nodes(const ClusterSpec& cluster) {
-  return std::max(cluster.topology.places, cluster.all_nodes());
+  const int nodes = std::max(cluster.topology.places, cluster.all_nodes());
+  const std::int64_t routers = routers_of(cluster, nodes);
+  return routers > 0 ? static_cast<int>(ceiling(nodes, routers) * routers) : nodes;
 }
 
 LeafSpine leaf_spine_of(const ClusterSpec& cluster) {

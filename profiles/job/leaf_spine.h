@@ -24,7 +24,8 @@ struct LeafSpine {
   std::int64_t links() const { return std::int64_t{2} * leaves() * spines; }
 };
 
-// The nodes that the fabric has room for: at least those of the job.
+// The nodes that the fabric has room for: at least those of the job, and as many on each router of
+// a torus or dragonfly.
 int fabric_nodes(const ClusterSpec& cluster);
 
 // Requires a topology with leaves and spines.

@@ -8,6 +8,7 @@
 
 #include "collectives/common/dice.h"
 #include "profiles/error.h"
+#include "profiles/job/direct_fabrics.h"
 #include "profiles/job/leaf_ports.h"
 #include "profiles/job/leaf_spine.h"
 
@@ -149,6 +150,41 @@ SwitchGraph three_tiers(const ClusterSpec& cluster) {
   return out;
 }
 
+// Returns how many links away the farthest switch from `start` is.
+int farthest(const SwitchGraph& graph, const std::vector<std::vector<std::uint32_t>>& next,
+             std::uint32_t start) {
+  std::vector<int> away(graph.switches.size(), -1);
+  std::vector<std::uint32_t> queue{start};
+  away[start] = 0;
+  for (std::size_t i = 0; i < queue.size(); ++i)
+    for (const std::uint32_t to : next[queue[i]])
+      if (away[to] < 0) {
+        away[to] = away[queue[i]] + 1;
+        queue.push_back(to);
+      }
+  return away[queue.back()];
+}
+
+SwitchGraph routers_alone(const ClusterSpec& cluster) {
+  const bool torus = cluster.topology.kind == TopologySpec::Kind::torus;
+  SwitchGraph out = torus ? torus_of(cluster) : dragonfly_graph(cluster);
+  const Dragonfly size = torus ? Dragonfly() : dragonfly_of(cluster, out.places);
+  const int leaves = static_cast<int>(out.leaves);
+  connect_nics(cluster, out, leaves, 1, torus ? leaves : size.groups);
+  if (std::any_of(out.switches.begin(), out.switches.end(),
+                  [](const SwitchGraph::Switch& s) { return s.nics == 0; }))
+    return out;
+  // All routers of a torus are alike, and all groups of a dragonfly.
+  std::vector<std::vector<std::uint32_t>> next(out.switches.size());
+  for (const SwitchGraph::Cable& cable : out.cables) {
+    next[cable.a].push_back(cable.b);
+    next[cable.b].push_back(cable.a);
+  }
+  for (int r = 0; r < size.routers; ++r)
+    out.longest = std::max(out.longest, farthest(out, next, static_cast<std::uint32_t>(r)));
+  return out;
+}
+
 // Marks the links that the job says have failed or are slower.
 void mark_links(const TopologySpec& spec, SwitchGraph& graph) {
   if (spec.failed.empty() && spec.degraded.empty()) return;
@@ -233,8 +269,10 @@ SwitchGraph switches_of(const ClusterSpec& cluster) {
   const TopologySpec& spec = cluster.topology;
   SwitchGraph graph = spec.kind == Kind::fat_tree    ? three_tiers(cluster)
                       : spec.kind == Kind::rail_only ? rails_alone(cluster)
-                      : spec.kind == Kind::file      ? *spec.file
-                                                     : leaves_and_spines(cluster);
+                      : spec.kind == Kind::torus || spec.kind == Kind::dragonfly
+                          ? routers_alone(cluster)
+                      : spec.kind == Kind::file ? *spec.file
+                                                : leaves_and_spines(cluster);
   mark_links(spec, graph);
   if (graph.connected) check_reach(graph);
   return graph;

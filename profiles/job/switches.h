@@ -8,6 +8,7 @@
 //   rail_optimised   the same, NIC i of a node on the leaf of rail i
 //   rail_only        NIC ─ switch of rail i                        rails do not meet
 //   fat_tree         NIC ─ leaf ══ every spine of the pod ══ the cores of the spine's plane
+//   torus, dragonfly  NIC ─ router ══ routers                      see direct_fabrics.h
 //   a file           any switches and cables (profiles/load/files/topology.h)
 //
 // clang-format on
@@ -35,7 +36,7 @@ struct SwitchGraph {
     int nics = 0;      // NICs of the job that are connected to it
     std::uint32_t pod = 0;
   };
-  // Two links, one for each direction. `a` is nearer to the NICs than `b`.
+  // Two links, one for each direction. `a` is nearer to the NICs than `b`, if either is.
   struct Cable {
     std::uint32_t a = 0, b = 0;
     double bps = 0;

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <map>
+#include <numbers>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -101,7 +103,7 @@ Json json_of(const SwitchGraph& graph, const FabricFacts& facts, double nic_bps)
           {"bisection_share", facts.bisection_share}};
 }
 
-// Draws layers from the bottom up. In large fabrics a node stands for all switches of a layer in a
+// Draws layers from the bottom up; a single one as a circle. In large fabrics a node stands for all switches of a layer in a
 // pod, and an arrow for all cables between two such.
 std::string picture_of(const SwitchGraph& graph) {
   const std::vector<int> layer = layers_of(graph);
@@ -127,13 +129,18 @@ std::string picture_of(const SwitchGraph& graph) {
   for (const SvgNode& node : picture.nodes) ++in_layer[node.kind];
   for (SvgNode& node : picture.nodes) {
     const std::size_t l = node.kind;
-    node.at = {(placed[l]++ + 0.5) / in_layer[l],
-               layers == 1 ? 0.5 : 0.95 - 0.9 * node.kind / (layers - 1)};
+    const double along = (placed[l]++ + 0.5) / in_layer[l];
+    if (layers > 1 || graph.cables.empty()) {
+      node.at = {along, layers == 1 ? 0.5 : 0.95 - 0.9 * node.kind / (layers - 1)};
+    } else {
+      const double angle = 2 * std::numbers::pi * along;
+      node.at = {0.5 + 0.45 * std::sin(angle), 0.5 - 0.45 * std::cos(angle)};
+    }
   }
   std::map<std::pair<int, int>, std::pair<int, double>> cables;  // count, rate
   double widest = 0;
   for (const SwitchGraph::Cable& cable : graph.cables) {
-    if (cable.failed) continue;
+    if (cable.failed || node_of[cable.a] == node_of[cable.b]) continue;
     auto& [count, bps] = cables[{node_of[cable.a], node_of[cable.b]}];
     ++count;
     bps += cable.bps;

@@ -36,20 +36,19 @@ constexpr std::array kKeys{
         "the modelled fabric between nodes: nonblocking or single_switch: one ideal switch; "
         "leaf_spine: leaves and spines, each node on one leaf; rail_optimised: the same, NIC i of "
         "a node on a leaf of rail i; rail_only: a switch for each rail; fat_tree: leaves, spines "
-        "in pods, cores; or a file of links (.csv, .json, .yaml), as given or next to the job; a "
-        "real one is as it is",
-        0, 0, "", "dragonfly torus"}
+        "in pods, cores; torus: a grid of routers; dragonfly: groups of routers; or a file of "
+        "links (.csv, .json, .yaml), as given or next to the job; a real one is as it is"}
         .on("memory virtual"),
     Key{"cluster.topology.places", KeyType::integer, "0",
         "nodes that the fabric has room for; 0: as many as the job has", 0, 1e6}
         .on("memory virtual")
-        .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree"),
+        .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree torus dragonfly"),
     Key{"cluster.topology.placement", KeyType::string, "packed",
         "which of these places the job's nodes take: packed: the first; spread: in turn over the "
-        "pods of a fat tree, else over the leaves; random: drawn from run.seed; or a file with "
-        "lines of NODES PLACES, as 0-3 8-11"}
+        "pods of a fat tree or the groups of a dragonfly, else over the leaves; random: drawn from "
+        "run.seed; or a file with lines of NODES PLACES, as 0-3 8-11"}
         .on("memory virtual")
-        .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree"),
+        .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree torus dragonfly"),
     Key{"cluster.topology.pods", KeyType::integer, "0",
         "pods of leaves and spines; 0: one for every 32 leaves", 0, 1e6}
         .on("memory virtual")
@@ -84,6 +83,36 @@ constexpr std::array kKeys{
         "rate of a link between a leaf and a spine, each direction; auto: by oversubscription"}
         .on("memory virtual")
         .where("cluster.topology.kind", "leaf_spine rail_optimised fat_tree"),
+    Key{"cluster.topology.dimensions", KeyType::any, "[]",
+        "routers of a torus along each of its dimensions, at most 6: a list such as [4, 4, 2]; its "
+        "nodes are spread evenly over the routers, the first dimension first"}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "torus"),
+    Key{"cluster.topology.groups", KeyType::integer, "0",
+        "groups of routers; 0: as many as the nodes need", 0, 1e6}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "dragonfly"),
+    Key{"cluster.topology.routers", KeyType::integer, "0",
+        "routers of a group, all connected to each other; 0: twice as many as a router has NICs, "
+        "or "
+        "what the nodes need",
+        0, 1e5}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "dragonfly"),
+    Key{"cluster.topology.global_links", KeyType::integer, "0",
+        "ports of a router for cables to other groups; 0: as many as it has NICs, or what the "
+        "groups need",
+        0, 1e5}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "dragonfly"),
+    Key{"cluster.topology.link_rate", KeyType::string, "auto",
+        "rate of a link between routers, each direction; auto: that of a NIC"}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "torus dragonfly"),
+    Key{"cluster.topology.global_rate", KeyType::string, "auto",
+        "rate of a link between groups, each direction; auto: link_rate"}
+        .on("memory virtual")
+        .where("cluster.topology.kind", "dragonfly"),
     Key{"cluster.topology.failed", KeyType::any, "[]",
         "links that have failed, both directions: a list of names such as leaf0-spine1"}
         .on("memory virtual")

@@ -14,6 +14,7 @@
 #include "profiles/input/idle.h"
 #include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
+#include "profiles/job/direct_fabrics.h"
 #include "profiles/job/leaf_spine.h"
 #include "profiles/job/switches.h"
 #include "profiles/load/files/places.h"
@@ -24,6 +25,9 @@ namespace {
 
 // Links of both directions; each has its own queue.
 constexpr std::int64_t kMostLinks = 1 << 22;
+// Of a torus or dragonfly: each has a table of the ways to it.
+constexpr std::int64_t kMostRouters = 1 << 14;
+constexpr int kMostAlong = 1024;  // of a dimension
 
 // The row with the name that a setting gives.
 template <typename Row>
@@ -39,19 +43,26 @@ const Row& row_named(const Setting& name, const std::vector<const Row*>& rows) {
            (near.empty() ? "; allowed: " + join(known, ", ") : "; did you mean " + near + "?"));
 }
 
-// Negative: derive it from the oversubscription.
-double uplink_rate(const Settings& in) {
-  const Setting& rate = in.at("cluster.topology.uplink_rate");
+// Negative: auto.
+double rate_of(const Setting& rate) {
   if (rate.text == "auto") return -1;
   const std::optional<double> bps = parse_rate(rate.text);
   if (!bps)
-    fail(rate.mark, "cluster.topology.uplink_rate: " + quote(rate.text) +
+    fail(rate.mark, std::string(rate.key->path) + ": " + quote(rate.text) +
                         " is neither auto nor a rate such as 400Gbps");
+  return *bps;
+}
+
+// Negative: derive it from the oversubscription.
+double uplink_rate(const Settings& in) {
+  const Setting& rate = in.at("cluster.topology.uplink_rate");
+  const double bps = rate_of(rate);
+  if (bps < 0) return bps;
   if (is_changed(in.at("cluster.topology.oversubscription")))
     fail(rate.mark,
          "cluster.topology.uplink_rate and oversubscription both say how fast up-links are; leave "
          "one of them out");
-  return *bps;
+  return bps;
 }
 
 constexpr std::array kKinds{std::pair{TopologySpec::Kind::nonblocking, "nonblocking"},
@@ -59,7 +70,9 @@ constexpr std::array kKinds{std::pair{TopologySpec::Kind::nonblocking, "nonblock
                             std::pair{TopologySpec::Kind::leaf_spine, "leaf_spine"},
                             std::pair{TopologySpec::Kind::rail_optimised, "rail_optimised"},
                             std::pair{TopologySpec::Kind::rail_only, "rail_only"},
-                            std::pair{TopologySpec::Kind::fat_tree, "fat_tree"}};
+                            std::pair{TopologySpec::Kind::fat_tree, "fat_tree"},
+                            std::pair{TopologySpec::Kind::torus, "torus"},
+                            std::pair{TopologySpec::Kind::dragonfly, "dragonfly"}};
 
 TopologySpec::Kind kind_of(const Setting& kind) {
   std::vector<std::string> names;
@@ -73,6 +86,52 @@ TopologySpec::Kind kind_of(const Setting& kind) {
                       (near.empty() ? "allowed: " + join(names, ", ") +
                                           ", or the path of a .csv, .json or .yaml file of links"
                                     : "did you mean " + near + "?"));
+}
+
+bool is_direct(TopologySpec::Kind kind) {
+  return kind == TopologySpec::Kind::torus || kind == TopologySpec::Kind::dragonfly;
+}
+
+void check_links(std::int64_t links, const std::string& fewer, const Setting& at) {
+  if (links > kMostLinks)
+    fail(at.mark, "cluster.topology: " + std::to_string(links) +
+                      " links between switches; at most " + std::to_string(kMostLinks) +
+                      " are supported, set fewer " + fewer);
+}
+
+std::vector<int> dimensions_of(const Setting& list) {
+  std::vector<int> out;
+  if (list.raw && list.raw->is_list())
+    for (const YamlValue& item : list.raw->children) {
+      const auto size = parse_integer(item.text);
+      if (!item.is_scalar() || !size || *size < 1 || *size > kMostAlong)
+        fail(item.mark, "cluster.topology.dimensions: " + description(item) +
+                            " is no number of routers from 1 to " + std::to_string(kMostAlong));
+      out.push_back(static_cast<int>(*size));
+    }
+  if (out.empty() || std::ssize(out) > kMostDimensions)
+    fail(list.mark, "cluster.topology.dimensions: a torus needs 1 to " +
+                        std::to_string(kMostDimensions) +
+                        " numbers of routers, as in dimensions: [4, 4, 2]");
+  return out;
+}
+
+// Refuses dragonflies whose groups cannot all reach each other, and fabrics that are too large.
+void check_routers(const Settings& in, const ClusterSpec& cluster) {
+  const TopologySpec& spec = cluster.topology;
+  const Setting& kind = in.at("cluster.topology.kind");
+  const int nodes = std::max(spec.places, cluster.all_nodes());
+  if (const std::int64_t routers = routers_of(cluster, nodes); routers > kMostRouters)
+    fail(kind.mark, "cluster.topology: " + std::to_string(routers) + " routers; at most " +
+                        std::to_string(kMostRouters) + " are supported");
+  if (spec.kind == TopologySpec::Kind::dragonfly)
+    if (const Dragonfly size = dragonfly_of(cluster, nodes); size.groups > 1 && size.between() == 0)
+      fail(in.at("cluster.topology.global_links").mark,
+           "cluster.topology.global_links: the " +
+               std::to_string(std::int64_t{size.routers} * size.global_links) +
+               " ports of a group do not reach the other " + std::to_string(size.groups - 1) +
+               " groups; set more of them, or more routers");
+  check_links(links_between_routers(cluster), "routers", kind);
 }
 
 // The links that have failed, and those that are slower.
@@ -107,6 +166,7 @@ void check_size(const Settings& in, const ClusterSpec& cluster) {
       spec.places > 0 && spec.places < cluster.all_nodes())
     fail(places.mark, "cluster.topology.places: the job has " +
                           std::to_string(cluster.all_nodes()) + " nodes; make room for them");
+  if (is_direct(spec.kind)) return check_routers(in, cluster);
   if (rail && wanted % nics != 0)
     fail(leaves.mark, "cluster.topology.leaves: " + leaves.text +
                           " cannot be shared by the rails of nodes with " + std::to_string(nics) +
@@ -128,10 +188,7 @@ void check_size(const Settings& in, const ClusterSpec& cluster) {
   } else if (spec.kind != TopologySpec::Kind::rail_only) {
     links = leaf_spine_of(cluster).links();
   }
-  if (links > kMostLinks)
-    fail(leaves.given ? leaves.mark : in.at("cluster.topology.kind").mark,
-         "cluster.topology: " + std::to_string(links) + " links between switches; at most " +
-             std::to_string(kMostLinks) + " are supported, set fewer leaves or spines");
+  check_links(links, "leaves or spines", leaves.given ? leaves : in.at("cluster.topology.kind"));
 }
 
 // Where the nodes are on the fabric.
@@ -320,6 +377,13 @@ void read_topology(const Settings& in, const Algorithms& own, const std::string&
   spec.oversubscription = in.number("cluster.topology.oversubscription");
   spec.pod_oversubscription = in.number("cluster.topology.pod_oversubscription");
   spec.uplink_bps = uplink_rate(in);
+  if (spec.kind == TopologySpec::Kind::torus)
+    spec.dimensions = dimensions_of(in.at("cluster.topology.dimensions"));
+  spec.groups = in.small("cluster.topology.groups");
+  spec.routers = in.small("cluster.topology.routers");
+  spec.global_links = in.small("cluster.topology.global_links");
+  spec.link_bps = rate_of(in.at("cluster.topology.link_rate"));
+  spec.global_bps = rate_of(in.at("cluster.topology.global_rate"));
   spec.link_latency = in.micros("cluster.topology.link_latency_us");
   spec.flowlet_gap = in.micros("cluster.topology.flowlet_gap_us");
   spec.routing = &row_named(in.at("cluster.topology.routing"), own.routings());

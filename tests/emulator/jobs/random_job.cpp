@@ -119,7 +119,10 @@ void add_piece_compression(std::mt19937& random, JobSpec& spec, const Workload& 
 // For virtual time alone: a real network has its own links.
 void add_links(std::mt19937& random, ClusterSpec& cluster) {
   TopologySpec& spec = cluster.topology;
-  spec.kind = random() % 2 ? TopologySpec::Kind::leaf_spine : TopologySpec::Kind::rail_optimised;
+  using Kind = TopologySpec::Kind;
+  spec.kind =
+      one_of(random, {Kind::leaf_spine, Kind::rail_optimised, Kind::torus, Kind::dragonfly});
+  if (spec.kind == Kind::torus) spec.dimensions = {one_of(random, {2, 3}), 2};
   spec.spines = one_of(random, {0, 1, 3});
   spec.oversubscription = one_of(random, {1, 3});
   spec.routing = &routings()[random() % routings().size()];

@@ -56,6 +56,31 @@ TEST(FabricFacts, OfAFatTree) {
   EXPECT_EQ(facts.cables[1].tier, "spine-core");
 }
 
+// A cut across the longest dimension passes every line of routers along it twice.
+TEST(FabricFacts, OfATorus) {
+  ClusterSpec cluster = cluster_of(Kind::torus, 2 * 4 * 6, 1);
+  cluster.topology.dimensions = {2, 4, 6};
+  const FabricFacts facts = facts_of(cluster);
+  EXPECT_NEAR(facts.bisection_bps, 2 * 2 * 4 * kNic, 1);
+  EXPECT_EQ(facts.diameter, 1 + 2 + 3);
+  ASSERT_EQ(facts.layers.size(), 1u);
+  EXPECT_EQ(facts.layers[0].name, "router");
+  EXPECT_EQ(facts.layers[0].ports, 1 + 1 + 2 + 2);
+}
+
+// Of nine groups, four and a half send to the others.
+TEST(FabricFacts, OfADragonfly) {
+  ClusterSpec cluster = cluster_of(Kind::dragonfly, 72, 1);
+  const FabricFacts facts = facts_of(cluster);
+  EXPECT_EQ(facts.diameter, 3);
+  ASSERT_EQ(facts.cables.size(), 2u);
+  EXPECT_EQ(facts.cables[0].tier, "local+");
+  EXPECT_EQ(facts.cables[1].count, 36);
+  EXPECT_LT(facts.bisection_share, 1);
+  cluster.topology.global_bps = kNic / 4;
+  EXPECT_LT(facts_of(cluster).bisection_bps, facts.bisection_bps);
+}
+
 // Few NICs are on one leaf, and no path between them has a link.
 TEST(FabricFacts, OfOneLeafAreThoseOfASearchToo) {
   for (const Kind kind : {Kind::leaf_spine, Kind::fat_tree, Kind::rail_optimised})

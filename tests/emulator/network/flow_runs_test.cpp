@@ -60,7 +60,8 @@ TEST(Flows, AloneTakeAsLongAsTheirMessagesAndCountThemAlike) {
 
 // Links add their latency to the messages that cross them, and to no others.
 TEST(Flows, AloneOverLinksWithLatencyTakeAsLongAsTheirMessages) {
-  for (const auto kind : {TopologySpec::Kind::leaf_spine, TopologySpec::Kind::fat_tree})
+  using Kind = TopologySpec::Kind;
+  for (const auto kind : {Kind::leaf_spine, Kind::fat_tree, Kind::torus, Kind::dragonfly})
     for (const auto placement : {TopologySpec::Placement::packed, TopologySpec::Placement::random})
       for (const auto& [library, func] :
            {std::pair{"generic", Func::all_reduce}, std::pair{"generic", Func::all_to_all},
@@ -72,9 +73,10 @@ TEST(Flows, AloneOverLinksWithLatencyTakeAsLongAsTheirMessages) {
         topology.kind = kind;
         topology.placement = placement;
         topology.leaves = 4;
-        topology.uplink_bps = 100 * kNicRate;
+        topology.dimensions = {2, 3};
+        topology.uplink_bps = topology.link_bps = 100 * kNicRate;
         topology.link_latency = 5 * kPicosPerMicro;
-        if (kind == TopologySpec::Kind::fat_tree) topology.pods = 2;
+        if (kind == Kind::fat_tree) topology.pods = 2;
         if (func == Func::send_recv)
           with_sends(flow, {{0, 2}, {8, 14}});
         else

@@ -29,7 +29,7 @@ void draw_topology(checking::Dice& dice, ClusterSpec& cluster) {
   spec.oversubscription = static_cast<double>(1 + dice.below(4));
   spec.spines = static_cast<int>(2 + dice.below(3));
   spec.routing = &routings()[dice.below(routings().size())];
-  switch (dice.below(4)) {
+  switch (dice.below(6)) {
     case 0:
       return;
     case 1:
@@ -39,6 +39,16 @@ void draw_topology(checking::Dice& dice, ClusterSpec& cluster) {
     case 2:
       spec.kind = TopologySpec::Kind::rail_optimised;
       spec.leaves = cluster.nics_per_node * static_cast<int>(1 + dice.below(3));
+      break;
+    case 3:
+      spec.kind = TopologySpec::Kind::torus;
+      spec.dimensions = {static_cast<int>(2 + dice.below(3)), static_cast<int>(1 + dice.below(3))};
+      spec.link_bps = kNicRate / static_cast<double>(1 + dice.below(2));
+      break;
+    case 4:
+      spec.kind = TopologySpec::Kind::dragonfly;
+      spec.groups = static_cast<int>(dice.below(2) == 0 ? 0 : 2 + dice.below(3));
+      spec.global_bps = kNicRate / static_cast<double>(1 + dice.below(3));
       break;
     default:
       spec.kind = TopologySpec::Kind::fat_tree;

@@ -80,6 +80,36 @@ TEST(Routes, OfAFatTreeGoThroughSpinesInAPodAndCoresBetweenPods) {
   EXPECT_EQ(routes.paths(1, 1), 0u);
 }
 
+// As many as the orders of the steps along the dimensions; both ways where half a dimension lies
+// between.
+TEST(Routes, OfATorusTakeTheDimensionsInAnyOrder) {
+  ClusterSpec cluster = tree_of(0, 0, 0, 0, 40);
+  cluster.topology = {};
+  cluster.topology.kind = TopologySpec::Kind::torus;
+  cluster.topology.dimensions = {4, 5, 2};
+  const SwitchRoutes routes(switches_of(cluster));
+  EXPECT_EQ(routes.longest(), 2 + 2 + 1);
+  expect_paths(routes, 0, 1, 1, 1);
+  expect_paths(routes, 0, 2, 2, 2);
+  expect_paths(routes, 0, 1 + 4 * 3, 3, 1 + 2);              // backwards along y
+  expect_paths(routes, 39, 39 - 2 - 4 * 2 - 20, 2 * 30, 5);  // 5! / (2! 2! 1!)
+}
+
+TEST(Routes, OfADragonflyTakeOneCableBetweenGroups) {
+  ClusterSpec cluster = tree_of(0, 0, 0, 0, 72);
+  cluster.topology = {};
+  cluster.topology.kind = TopologySpec::Kind::dragonfly;
+  const SwitchGraph graph = switches_of(cluster);
+  const SwitchRoutes routes(graph);
+  EXPECT_EQ(routes.longest(), 3);
+  expect_paths(routes, 0, 3, 1, 1);
+  // Group 0's ports 0 and 1, of its router 0, lead to groups 1 and 2.
+  expect_paths(routes, 0, 4 + 3, 1, 1);
+  for (std::uint32_t from = 0; from < 36; ++from)
+    for (std::uint32_t to = 0; to < 36; ++to)
+      if (from != to) EXPECT_LE(routes.hops(from, to), 3);
+}
+
 TEST(Routes, AvoidLinksThatFailed) {
   ClusterSpec cluster = tree_of(2, 4, 3, 6, 8);
   cluster.topology.failed = {"leaf0.0-spine0.1", "spine1.0-core1"};

@@ -218,8 +218,24 @@ TEST(JobErrors, SayWhatNetworksNeed) {
   EXPECT_EQ(
       text("kind: hypercube"),
       "job.yaml:4:56: cluster.topology.kind is 'hypercube'; allowed: nonblocking, single_switch, "
-      "leaf_spine, rail_optimised, rail_only, fat_tree, or the path of a .csv, .json or "
-      ".yaml file of links");
+      "leaf_spine, rail_optimised, rail_only, fat_tree, torus, dragonfly, or the path of a .csv, "
+      ".json or .yaml file of links");
+  EXPECT_EQ(text("kind: torus, dimensions: [3, 2]"), "");
+  EXPECT_EQ(text("kind: torus"),
+            "job.yaml:4:49: cluster.topology.dimensions: a torus needs 1 to 6 numbers of routers, "
+            "as in dimensions: [4, 4, 2]");
+  EXPECT_EQ(text("kind: torus, dimensions: [3, 0]"),
+            "job.yaml:4:78: cluster.topology.dimensions: '0' is no number of routers from 1 to "
+            "1024");
+  EXPECT_EQ(text("kind: torus, dimensions: [1000, 1000]"),
+            "job.yaml:4:56: cluster.topology: 1000000 routers; at most 16384 are supported");
+  EXPECT_EQ(text("kind: dragonfly"), "");
+  EXPECT_EQ(text("kind: dragonfly, groups: 6, routers: 2, global_links: 2"),
+            "job.yaml:4:102: cluster.topology.global_links: the 4 ports of a group do not reach "
+            "the other 5 groups; set more of them, or more routers");
+  EXPECT_EQ(text("kind: dragonfly, link_rate: fast"),
+            "job.yaml:4:78: cluster.topology.link_rate: 'fast' is neither auto nor a rate such as "
+            "400Gbps");
   EXPECT_EQ(text("kind: nowhere.csv"),
             "job.yaml:4:56: there is no file of links 'nowhere.csv'; check the path");
   EXPECT_EQ(
