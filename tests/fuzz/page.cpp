@@ -1,6 +1,5 @@
 // A file for `report` and `diagnose`: the page is well-formed and has no markup of the file's.
 #include <string>
-
 #include <tinyxml2.h>
 
 #include "profiles/error.h"

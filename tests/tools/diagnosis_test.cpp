@@ -15,7 +15,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr char kConfig[] = R"({"cluster": {"nodes": 2, "nics_per_node": 1, "nic": {"rate": "8Gbps"}},
+constexpr char kConfig[] =
+    R"({"cluster": {"nodes": 2, "nics_per_node": 1, "nic": {"rate": "8Gbps"}},
   "fabric": {"kind": "virtual", "framing": "none"}})";
 
 // A step of a second in virtual time, on four ranks of two nodes.
@@ -109,7 +110,7 @@ TEST(Diagnosis, TellsServersFromRanksAndLeavesSwitchesOut) {
   result.config_json = R"({"cluster": {"nodes": 2, "nics_per_node": 1, "nic": {"rate": "80Gbps"}},
       "servers": {"count": 1, "placement": "dedicated", "nic": {"rate": "8Gbps"}}})";
   result.nics = {{Nic(0), 100, 0, 1, 0},
-                 {Nic(2), 0, 950'000'000, 0, 1},    // the server
+                 {Nic(2), 0, 950'000'000, 0, 1},     // the server
                  {Nic(3), 0, 9'500'000'000, 0, 1}};  // a switch
   result.servers = {{"n2", 950'000'000, 0, 0.25, 0}};
   const Diagnosis d = diagnosed(result);

@@ -28,9 +28,6 @@ void find_servers(const StepFigures& step, std::vector<Cause>& findings);
 void find_other_jobs(const StepFigures& step, std::vector<Cause>& findings);
 void find_machine(const StepFigures& step, std::vector<Cause>& findings);
 
-// "5.01 %" of the step.
-std::string of_step(const StepFigures& step, double seconds);
-
 // Adds what a resource is busy for: at most what ranks wait for, unless it is busy all the time.
 void add_resource(const StepFigures& step, Cause finding, double busy,
                   std::vector<Cause>& findings);

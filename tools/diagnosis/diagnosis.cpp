@@ -69,7 +69,7 @@ StepFigures step_of(const StoredRun& run) {
   const bool timed = result.jobs.empty();
   step.nics =
       nic_uses(result.nics, nic_setting(run), timed ? step.seconds : 0, seconds_of_all(result));
-  if (run.judged) step.bottleneck = bottleneck_of(load_of(step));
+  if (run.judged && !result.iterations.empty()) step.bottleneck = bottleneck_of(load_of(step));
   return step;
 }
 
@@ -112,8 +112,12 @@ Diagnosis diagnose(const StoredRun& run) {
 }
 
 std::string bottleneck_text(const std::string& bottleneck) {
-  if (bottleneck.empty()) return "unknown";
-  return bottleneck == "host-cpu" ? "the host's CPU" : bottleneck;
+  if (bottleneck == "host-cpu") return "host-cpu: the run measured this machine";
+  if (bottleneck == "latency")
+    return "latency: no link's or server's bytes account for what ranks wait for";
+  if (bottleneck == "link") return "link: a NIC, or a link of the fabric";
+  if (bottleneck == "switch") return "switch: NICs or cores of servers, or a switch";
+  return bottleneck.empty() ? "unknown" : bottleneck;
 }
 
 std::string diagnosis_text(const StoredRun& run, const Diagnosis& diagnosis, const Paint& paint) {
@@ -123,7 +127,8 @@ std::string diagnosis_text(const StoredRun& run, const Diagnosis& diagnosis, con
   std::string text = (good ? paint.good(printable(first)) : paint.bad(printable(first))) + "\n\n";
   std::vector<Fact> facts{{"job", run.stored.job}};
   if (diagnosis.step) facts.push_back({"step time", humane_seconds(*diagnosis.step)});
-  if (diagnosis.step) facts.push_back({"bottleneck", bottleneck_text(diagnosis.bottleneck)});
+  if (!diagnosis.bottleneck.empty())
+    facts.push_back({"bottleneck", bottleneck_text(diagnosis.bottleneck)});
   text += render(facts);
   for (const Cause& f : diagnosis.findings) {
     const std::string share = share_text(f, diagnosis);

@@ -72,10 +72,6 @@ void find_link(const StepFigures& step, std::vector<Cause>& findings) {
 
 }  // namespace
 
-std::string of_step(const StepFigures& step, double seconds) {
-  return humane_percent(seconds / step.seconds) + " of the step";
-}
-
 void add_resource(const StepFigures& step, Cause finding, double busy,
                   std::vector<Cause>& findings) {
   const double seconds = busy * step.seconds;

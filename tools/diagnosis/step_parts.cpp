@@ -15,8 +15,8 @@ constexpr std::size_t kMostRows = 4;
 
 std::string compute_figure(const StepFigures& step) {
   const Result& r = step.run.result;
-  std::string text = of_step(step, step.compute);
-  const auto add = [&](const std::string& more) { text += ", " + more; };
+  std::string text;
+  const auto add = [&](const std::string& more) { text += (text.empty() ? "" : ", ") + more; };
   if (r.flops_per_iteration > 0 && r.ranks > 0 && step.seconds > 0)
     add(significant(r.flops_per_iteration / step.seconds / r.ranks * 1e-12) +
         " TFLOP/s per GPU (model FLOPs)");
@@ -162,9 +162,12 @@ void find_variation(const StepFigures& step, std::vector<Cause>& findings) {
 }  // namespace
 
 void find_parts_of_step(const StepFigures& step, std::vector<Cause>& findings) {
-  if (step.matters(step.compute))
-    findings.push_back(
-        {"compute", "compute", step.compute, false, {compute_figure(step)}, compute_remedy(step)});
+  if (step.matters(step.compute)) {
+    Cause compute{"compute", "compute", step.compute, false, {}, compute_remedy(step)};
+    if (const std::string text = compute_figure(step); !text.empty())
+      compute.figures.push_back(text);
+    findings.push_back(std::move(compute));
+  }
   find_exposed(step, findings);
   find_bubble(step, findings);
   find_variation(step, findings);

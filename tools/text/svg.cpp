@@ -83,6 +83,8 @@ double tick_of(double most) {
   return 10 * power;
 }
 
+constexpr int kMostTicks = 10;  // of which tick_of() makes about five
+
 // Maps a value to its point on an axis, as a share of the axis's length; `ticks` are the values to
 // label.
 struct Axis {
@@ -337,7 +339,10 @@ std::string svg_dots(const SvgDots& dots) {
                              dots.up + (least > 0 ? " (not from 0)" : ""));
   text += line(kLeft, kTop, kLeft, kTop + kHeight, "black", 1);
   const double step = tick_of(most - least);
-  for (double y = std::ceil(least / step) * step; y <= most; y += step) {
+  const double first = std::ceil(least / step);
+  // By number: a step that is smaller than what y can hold would never end.
+  for (int i = 0; i <= kMostTicks && (first + i) * step <= most; ++i) {
+    const double y = (first + i) * step;
     text += line(kLeft, y_of(y), kLeft + kWidth, y_of(y), "#dddddd", 1);
     text += text_at(kLeft - 6, y_of(y) + 4, "end", significant(y));
   }

@@ -15,7 +15,9 @@ int verb_report(const Argv& argv) {
       "with ratios to the first. It needs no network and no scripts.",
       "ghostrank report");
   app.add_option("files", files,
-                 "results of 'run --json', or one file of 'compare JOB --json' or 'sweep --json'")
+                 "results of 'run --json', or one file of 'compare JOB', 'sweep' or 'bench "
+                 "COLLECTIVE' with "
+                 "--json")
       ->required()
       ->type_name("RESULT.json");
   app.add_option("-o,--output", out, "where to; - is stdout")

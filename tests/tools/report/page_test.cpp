@@ -1,15 +1,14 @@
 // Pages are well-formed, hold no text of a result as markup, name nothing outside themselves, and
 // leave out what a result lacks.
-#include "tools/report/page/pages.h"
-
 #include <regex>
+#include <tinyxml2.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <tinyxml2.h>
 
 #include "profiles/error.h"
 #include "tests/tools/sample.h"
+#include "tools/report/page/pages.h"
 #include "tools/report/page/pictures.h"
 #include "tools/report/page/result_page.h"
 #include "tools/report/page/svg_parts.h"
@@ -110,7 +109,8 @@ TEST(Page, LeavesOutWhatAResultLacks) {
        {"The step", "Collectives", "Traffic", "What limits it", "Servers", "<svg", "NaN", "n/a"})
     EXPECT_THAT(html, Not(HasSubstr(absent))) << absent;
   // Each part may be missing on its own.
-  for (const auto& [key, value] : sample_json().items()) {
+  const SortedJson complete = sample_json();
+  for (const auto& [key, value] : complete.items()) {
     if (key == "traffic" || key == "schema") continue;
     SortedJson json = sample_json();
     json.erase(key);
@@ -138,8 +138,7 @@ TEST(Page, OfSeveralResultsHasRatiosAndTheKeysThatDiffer) {
       result_page({stored_run(sample_json(), "dir/a.json"), stored_run(other, "dir/b.json")});
   elements_of(html);
   EXPECT_THAT(html, HasSubstr("<td class=\"number\">x 2</td>"));
-  EXPECT_THAT(html, HasSubstr("<tr><td>fabric.kind</td><td>&quot;ofi&quot;</td>"
-                              "<td>&quot;virtual&quot;</td></tr>"));
+  EXPECT_THAT(html, HasSubstr("<tr><td>fabric.kind</td><td>ofi</td><td>virtual</td></tr>"));
   EXPECT_THAT(html, Not(HasSubstr("<td>model</td>")));
 }
 
@@ -190,13 +189,32 @@ TEST(Page, NamesTheFilesThatItTakes) {
   put(scratch / "r.json", result_json(sample()));
   EXPECT_THAT(refusal({scratch / "bench.json"}),
               HasSubstr("bench.json: schema is 'ghostrank/bench/1'; give results of 'run --json'"));
-  EXPECT_THAT(refusal({scratch / "r.json", scratch / "sweep.json"}), HasSubstr("sweep.json: schema"));
+  EXPECT_THAT(refusal({scratch / "r.json", scratch / "sweep.json"}),
+              HasSubstr("sweep.json: schema"));
   EXPECT_EQ(refusal({scratch / "sweep.json"}), "");
+}
+
+TEST(Page, OfABenchHasARowForEachSize) {
+  const Scratch scratch;
+  put(scratch / "b.json", R"({"version": 2, "errors": [], "args": ["<bench>"], "results": [
+      {"size": 1024, "count": 256, "type": "float", "redop": "sum", "experiment_name": "all_reduce_perf",
+       "out_of_place": {"time": 12.5, "alg_bw": 0.08, "bus_bw": 0.16, "nwrong": null},
+       "ghostrank": {"modelled": true, "faithful": true, "messages": 6}},
+      {"size": 2048, "count": 512, "type": "float", "redop": "sum",
+       "out_of_place": {"time": 13, "alg_bw": 0.16, "bus_bw": 0.32, "nwrong": 0}}]})");
+  const std::string html = page_of({scratch / "b.json"});
+  EXPECT_THAT(elements_of(html), testing::Contains("svg"));
+  EXPECT_THAT(html, HasSubstr("<h1>all_reduce_perf</h1>"));
+  EXPECT_THAT(html, HasSubstr("modelled: virtual time"));
+  EXPECT_THAT(html, HasSubstr("<td class=\"number\">12.5 µs</td>"));
+  EXPECT_THAT(html, HasSubstr("<td class=\"number\">0.16 GB/s</td>"));
+  EXPECT_THAT(html, HasSubstr("&lt;bench&gt;"));
 }
 
 TEST(Page, OfASweepHasARowForEachPoint) {
   const Scratch scratch;
-  put(scratch / "s.json", R"({"schema": "ghostrank/sweep/1", "job": "<j>", "grid": {"a<b": ["1", "2"]},
+  put(scratch / "s.json",
+      R"({"schema": "ghostrank/sweep/1", "job": "<j>", "grid": {"a<b": ["1", "2"]},
       "rows": [{"set": {"a<b": "1"}, "step_time_s": 0.5, "wire_bytes": 2048, "messages": 3,
                 "exposed_s": null, "compute_s": 0.25, "faithful": "modelled", "version": "9.8",
                 "error": "", "samples_per_s": 100},

@@ -1,20 +1,11 @@
 // A comparison of variants of a job (schema ghostrank/compare/1) as a page.
 #include "profiles/input/keys.h"
 #include "tools/compare/ab/comparison.h"
+#include "tools/report/page/drawn.h"
 #include "tools/report/page/html.h"
 #include "tools/report/page/pages.h"
 
 namespace ghostrank {
-namespace {
-
-// A picture that stands alone elsewhere, without its XML declaration.
-std::string inside(const std::string& svg) {
-  const std::size_t begin = svg.find("<svg");
-  return "<div class=\"drawn\">" + svg.substr(begin == std::string::npos ? 0 : begin) + "</div>";
-}
-
-}  // namespace
-
 std::string comparison_page(const std::string& file) {
   const AbComparison c = read_ab_comparison(file);
   const AbSummary s = summarize(c);
@@ -27,7 +18,7 @@ std::string comparison_page(const std::string& file) {
   if (s.blocks > 0)
     html += section("Ratios", html_facts(ab_facts(c, s))) +
             section("Variants", html_table(ab_table(c, s))) +
-            section("Step times", inside(ab_svg(c, s)));
+            section("Step times", drawn(ab_svg(c, s)));
   html += section("Notes", html_list(c.notes));
   std::vector<Fact> facts{{"file", file},
                           {"job", c.job},

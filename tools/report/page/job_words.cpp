@@ -75,7 +75,8 @@ void add_leaves(const SortedJson& at, const std::string& path,
       add_leaves(value, path.empty() ? key : path + "." + key, leaves);
     return;
   }
-  leaves[path] = at.dump(-1, ' ', false, SortedJson::error_handler_t::replace);
+  leaves[path] = at.is_string() ? at.get<std::string>()
+                                : at.dump(-1, ' ', false, SortedJson::error_handler_t::replace);
 }
 
 std::map<std::string, std::string> leaves_of(const SortedJson& config) {

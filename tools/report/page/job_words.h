@@ -15,7 +15,7 @@ namespace ghostrank {
 // emulated nodes (8 GPUs, 8 NICs of 400 Gb/s each), virtual, collectives of nccl-2.28"
 std::string job_sentence(const StoredRun& run);
 
-// Every key of a job with its value as JSON, long ones cut: "cluster.nic.rate", "\"400Gbps\"".
+// Every key of a job with its value, lists as JSON, long ones cut: "cluster.nic.rate", "400Gbps".
 std::vector<Fact> config_facts(const SortedJson& config);
 
 // The keys whose values differ, a column for each result; no rows: none do.

@@ -52,7 +52,7 @@ std::vector<Fact> origin_facts(const StoredRun& run) {
   for (const std::string& part : {r.build.commit, r.build.compiler, r.build.type})
     if (!part.empty()) version += (version.empty() ? "" : ", ") + part;
   add("ghostrank", version);
-  if (r.dilation > 0) add("dilation", significant(r.dilation));
+  if (r.dilation > 0 && !r.fidelity.modelled) add("dilation", significant(r.dilation));
   if (r.wall_seconds > 0) add("wall time", humane_seconds(r.wall_seconds));
   add("hash", run.hash);
   return facts;

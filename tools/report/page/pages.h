@@ -10,11 +10,13 @@
 
 namespace ghostrank {
 
-// One or more results (ghostrank/result/1), one comparison (compare/1) or one sweep (sweep/1).
+// One or more results (ghostrank/result/1), one comparison (compare/1), one sweep (sweep/1), or one
+// bench of a collective (nccl-tests' form).
 // Throws Error(usage) that names the file and the key or line.
 std::string page_of(const std::vector<std::string>& files);
 
 std::string comparison_page(const std::string& file);  // reads it again
 std::string sweep_page(const Field& root);
+std::string bench_page(const Field& root);
 
 }  // namespace ghostrank

@@ -21,13 +21,17 @@ constexpr std::array<Part, 3> kParts{{{"compute", "compute", &StepBar::compute},
                                       {"exposed", "exposed communication", &StepBar::exposed},
                                       {"bubble", "bubble", &StepBar::bubble}}};
 
-std::string legend(double x, double y, bool rest) {
+// Of the parts that some bar has.
+std::string legend(double x, double y, const std::vector<StepBar>& bars, bool rest) {
   std::string body;
   const auto entry = [&](const char* kind, const char* name) {
     body += page::box(x, y - 10, 12, 12, kind, "") + page::text(x + 17, y, "start", name);
     x += 17 + page::width_of(name) + 18;
   };
-  for (const Part& part : kParts) entry(part.kind, part.name);
+  for (const Part& part : kParts)
+    if (std::any_of(bars.begin(), bars.end(),
+                    [&](const StepBar& bar) { return bar.*part.seconds > 0; }))
+      entry(part.kind, part.name);
   if (rest) entry("rest", "other");
   return body;
 }
@@ -47,7 +51,7 @@ std::string bar_of(const StepBar& bar, double left, double y, double height, dou
     body += page::box(at, y, width, height, kind,
                       std::string(name) + ": " + humane_seconds(seconds) + ", " + share);
     if (page::width_of(share) + 8 < width)
-      body += page::text(at + width / 2, y + height / 2 + 4, "middle", share);
+      body += page::text(at + width / 2, y + height / 2 + 4, "middle", share, "on");
     at += width;
   };
   for (const Part& part : kParts) add(part.kind, part.name, bar.*part.seconds);
@@ -85,7 +89,7 @@ std::string step_bars(const std::vector<StepBar>& bars) {
                        humane_seconds(bar.seconds));
     y += kHeight + kGap;
   }
-  body += legend(names, y + 12, rest);
+  body += legend(names, y + 12, bars, rest);
   return page::svg(names + kWidth + kRight, y + 22, "where the step goes", body);
 }
 

@@ -10,13 +10,13 @@ namespace ghostrank {
 
 inline constexpr std::string_view kStyle = R"(
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1b2230; --faint: #5d6778; --line: #d9dee6; --panel: #f5f7fa;
-  --heat: #08306b; --compute: #3f7fc4; --exposed: #e0803a; --bubble: #a06bb5; --rest: #b4bcc8; --dot: #d95f02;
+  --heat: #08306b; --compute: #3f7fc4; --exposed: #e0803a; --bubble: #a06bb5; --rest: #b4bcc8; --on: #ffffff; --dot: #d95f02;
   --good: #1a7f4b; --bad: #c0341d; --model: #35618f; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14181f; --ink: #e4e8ef; --faint: #98a3b5; --line: #333c4a; --panel: #1c222c;
-  --heat: #6db3ff; --compute: #5b9ae0; --exposed: #ee9653; --bubble: #bd8ad0; --rest: #5c6778; --dot: #ff9a4d;
+  --heat: #6db3ff; --compute: #5b9ae0; --exposed: #ee9653; --bubble: #bd8ad0; --rest: #5c6778; --on: #10141a; --dot: #ff9a4d;
   --good: #4cc38a; --bad: #ff7a66; --model: #86b4e3; } }
 @media print { :root { color-scheme: light; --paper: #ffffff; --ink: #000000; --faint: #444444; --line: #cccccc; --panel: #ffffff;
-  --heat: #08306b; --compute: #3f7fc4; --exposed: #e0803a; --bubble: #a06bb5; --rest: #b4bcc8; --dot: #d95f02;
+  --heat: #08306b; --compute: #3f7fc4; --exposed: #e0803a; --bubble: #a06bb5; --rest: #b4bcc8; --on: #ffffff; --dot: #d95f02;
   --good: #1a7f4b; --bad: #c0341d; --model: #35618f; }
   section, figure, tr { break-inside: avoid; } details { break-before: auto; } }
 * { box-sizing: border-box; }
@@ -49,20 +49,20 @@ figcaption { color: var(--faint); font-size: .88rem; margin-top: .25rem; }
 .beside > * { flex: 0 1 auto; max-width: 100%; }
 svg { display: block; max-width: 100%; height: auto; }
 svg text { fill: var(--ink); font: 12px system-ui, "Segoe UI", Roboto, Arial, sans-serif; }
-svg .faint { fill: var(--faint); }
+svg .faint { fill: var(--faint); } svg .on { fill: var(--on); }
 svg .grid { stroke: var(--line); } svg .axis { stroke: var(--faint); }
 svg .compute { fill: var(--compute); } svg .exposed { fill: var(--exposed); } svg .bubble { fill: var(--bubble); } svg .rest { fill: var(--rest); }
 svg .heat { fill: var(--heat); } svg .frame { fill: none; stroke: var(--line); }
 svg .dot { fill: var(--dot); fill-opacity: .8; } svg .interval { fill: var(--compute); fill-opacity: .25; } svg .median { stroke: var(--compute); stroke-width: 2.5; }
-svg .sent { fill: var(--compute); } svg .received { fill: var(--exposed); fill-opacity: .55; }
+svg .sent { fill: var(--compute); } svg .received { fill: var(--exposed); } svg .received-line { stroke: var(--exposed); stroke-width: 2; }
 details { margin: .6rem 0; border: 1px solid var(--line); border-radius: .5rem; padding: .45rem .9rem; }
 summary { cursor: pointer; font-weight: 600; overflow-wrap: anywhere; }
 pre, code { font: .86rem/1.45 ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }
 pre { background: var(--panel); padding: .6rem .8rem; white-space: pre-wrap; overflow-wrap: anywhere; }
-.drawn > svg > rect:first-of-type { fill: none; }
+.drawn > svg { width: 36rem; } .drawn > svg > rect:first-of-type { fill: none; }
 .drawn [stroke="black"] { stroke: var(--faint); } .drawn [stroke="#dddddd"] { stroke: var(--line); }
 .drawn [fill="#c6dbef"] { fill: var(--compute); fill-opacity: .25; } .drawn [stroke="#08306b"] { stroke: var(--compute); }
-.drawn [fill="#08306b"] { fill: var(--compute); }
+.drawn [fill="#08306b"] { fill: var(--compute); } .drawn text[fill="#d95f02"] { fill: var(--dot); }
 )";
 
 }  // namespace ghostrank

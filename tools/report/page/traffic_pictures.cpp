@@ -89,7 +89,7 @@ PairMap pair_map(const NicPairs& pairs) {
   while (cells.size() > kMostCells) cells = cells_of(between, places, map.nodes_per_cell *= 2);
 
   const std::size_t across = (nodes.size() + map.nodes_per_cell - 1) / map.nodes_per_cell;
-  const double size = std::clamp(static_cast<double>(across) * 34, 120.0, 460.0),
+  const double size = std::clamp(static_cast<double>(across) * 34, 120.0, 420.0),
                cell_size = size / static_cast<double>(across);
   double most = 0, labels = 0;
   for (const auto& [place, cell] : cells) most = std::max(most, cell.bytes);
@@ -125,23 +125,27 @@ PairMap pair_map(const NicPairs& pairs) {
 }
 
 std::string nic_bars(std::vector<NicBar> nics) {
-  constexpr double kWidth = 460, kHeight = 130, kLeft = 80, kTop = 10;
+  constexpr double kWidth = 380, kHeight = 130, kLeft = 80, kTop = 10;
   double most = 0;
   for (const NicBar& nic : nics) most = std::max({most, nic.sent, nic.received});
   if (!(most > 0) || nics.size() < 2) return "";
   std::stable_sort(nics.begin(), nics.end(),
                    [](const NicBar& a, const NicBar& b) { return a.sent > b.sent; });
   std::string body;
-  for (const double tick : page::ticks(0, most, 3)) {
+  double unit = 1;  // round in what bytes are shown in
+  while (most >= 1024 * unit && std::isfinite(most)) unit *= 1024;
+  for (const double count : page::ticks(0, most / unit, 3)) {
+    const double tick = count * unit;
     const double y = kTop + kHeight * (1 - tick / most);
     body += page::line(kLeft, y, kLeft + kWidth, y, "grid") +
             page::text(kLeft - 8, y + 4, "end", humane_bytes(tick));
   }
   // Of more NICs than columns, the busiest of each group.
-  constexpr std::size_t kMostColumns = 230;
+  constexpr std::size_t kMostColumns = 190, kFewColumns = 64;
   const std::size_t group = (nics.size() + kMostColumns - 1) / kMostColumns,
                     columns = (nics.size() + group - 1) / group;
-  const double wide = kWidth / static_cast<double>(columns), gap = columns <= 64 ? 0.15 * wide : 0;
+  const double wide = kWidth / static_cast<double>(columns),
+               gap = columns <= kFewColumns ? 0.15 * wide : 0;
   for (std::size_t c = 0; c < columns; ++c) {
     NicBar bar = nics[c * group];
     for (std::size_t i = c * group; i < std::min(nics.size(), (c + 1) * group); ++i)
@@ -153,8 +157,14 @@ std::string nic_bars(std::vector<NicBar> nics) {
                         bar.name + " " + what + " " + humane_bytes(bytes));
     };
     const double half = (wide - 2 * gap) / 2;
-    add("sent", "sends", bar.sent, gap, gap + half);
-    add("received", "receives", bar.received, gap + half, wide - gap);
+    if (columns <= kFewColumns) {
+      add("sent", "sends", bar.sent, gap, gap + half);
+      add("received", "receives", bar.received, gap + half, wide - gap);
+    } else {
+      add("sent", "sends", bar.sent, 0, wide);
+      const double y = kTop + kHeight * (1 - bar.received / most);
+      body += page::line(x, y, x + wide, y, "received-line");
+    }
   }
   body += page::line(kLeft, kTop + kHeight, kLeft + kWidth, kTop + kHeight, "axis");
   const double y = kTop + kHeight + 22;

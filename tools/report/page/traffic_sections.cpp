@@ -114,8 +114,10 @@ Table hottest_of(const NetworkReport& network) {
 std::string traffic_section(const StoredRun& run) {
   if (run.result.iterations.empty()) return "";
   const std::string pictures = pairs_figure(run) + nics_figure(run);
+  Result result = run.result;
+  result.network.reset();  // which network_section() has
   return section("Traffic",
-                 html_facts(traffic_facts(run.result)) +
+                 html_facts(traffic_facts(result)) +
                      (pictures.empty() ? "" : "<div class=\"beside\">\n" + pictures + "</div>\n") +
                      busiest_nics(run));
 }
@@ -123,9 +125,11 @@ std::string traffic_section(const StoredRun& run) {
 std::string network_section(const StoredRun& run) {
   const std::optional<NetworkReport>& network = run.result.network;
   if (!network || (network->tiers.empty() && network->hottest.empty())) return "";
-  return section("Links of the fabric", html_table(tiers_of(*network)) +
-                                            html_table(queues_of(*network)) +
-                                            html_table(hottest_of(*network)));
+  const std::string how = network->model == "loggp" ? "" : ", played by " + network->model;
+  return section("Links of the fabric",
+                 element("p", network->topology + ", " + network->routing + how) + "\n" +
+                     html_table(tiers_of(*network)) + html_table(queues_of(*network)) +
+                     html_table(hottest_of(*network)));
 }
 
 std::string servers_section(const StoredRun& run) {
