@@ -75,6 +75,9 @@ std::span<const Verb> all_verbs() {
            verb_sweep},
       Verb{"adapt", "adapt what compression sends to a network that changes, against fixed ratios",
            verb_adapt},
+      Verb{"report", "write a page about results: one file, to open, print or send", verb_report},
+      Verb{"diagnose", "say what limits the step of a result, and what to do about it",
+           verb_diagnose},
       Verb{"diff", "compare a result's bytes with packet captures of a real run", verb_diff},
       Verb{"profile", "show, check or write models and other profiles", verb_profile,
            profile_verbs()},
@@ -87,8 +90,6 @@ std::span<const Verb> all_verbs() {
       Verb{"calibrate", "measure this machine, or fit a device to measured steps", verb_calibrate,
            calibrate_verbs()},
       Verb{"help", "show the flags of a verb, its man page, or completion for a shell", verb_help},
-      Verb{"report", "", nullptr},
-      Verb{"diagnose", "", nullptr},
       Verb{"place", "", nullptr},
   };
   return verbs;

@@ -40,6 +40,8 @@ int verb_bench(const Argv& argv);
 int verb_compare(const Argv& argv);
 int verb_sweep(const Argv& argv);
 int verb_adapt(const Argv& argv);
+int verb_report(const Argv& argv);
+int verb_diagnose(const Argv& argv);
 int verb_diff(const Argv& argv);
 int verb_profile(const Argv& argv);
 int verb_doctor(const Argv& argv);

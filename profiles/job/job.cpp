@@ -1,6 +1,7 @@
 #include "profiles/job/job.h"
 
 #include "collectives/server_placement.h"
+#include "profiles/job/framing.h"
 
 namespace ghostrank {
 
@@ -20,6 +21,19 @@ std::string_view name_of(SwitchTarget target) {
   for (const auto& [known, word] : kSwitchTargets)
     if (known == target) return word;
   return "";
+}
+
+Framing framing_named(std::string_view name, std::uint32_t mtu) {
+  constexpr std::uint32_t kEthernet = 38;  // preamble 8, header 14, checksum 4, gap 12
+  constexpr std::uint32_t kIp = 20, kUdp = 8, kTcp = 32;
+  if (name == "ethernet") return {mtu, kEthernet, 0};
+  if (name == "tcp") return {mtu - kIp - kTcp, kEthernet + kIp + kTcp, 0};
+  // The path MTU is a power of two. A packet has IP, UDP, a base header of 12 bytes and a checksum
+  // of 4; a message, which is one RDMA write, has an address header of 16 bytes, once.
+  if (name == "rocev2") return {mtu > 4200 ? 4096u : 1024u, kEthernet + kIp + kUdp + 16, 16};
+  // Packets of schemes: the scheme's own header counts as part of its messages.
+  if (name == "udp") return {mtu - kIp - kUdp, kEthernet + kIp + kUdp, 0};
+  return {};
 }
 
 int ServerSpec::places(int rank_nodes) const {

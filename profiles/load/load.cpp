@@ -10,6 +10,7 @@
 #include "profiles/device/device.h"
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
+#include "profiles/job/framing.h"
 #include "profiles/load/config.h"
 #include "profiles/load/files/in_place.h"
 #include "profiles/load/files/nic_rates.h"
@@ -92,20 +93,6 @@ std::uint64_t read_frames(const Settings& in, FlowKind flows) {
     fail(frames.mark, "fabric.frames: " + quote(frames.text) +
                           " is neither auto nor off nor a size from 1KiB to 64KiB");
   return *bytes;
-}
-
-// Bytes that Ethernet (with its gap) and the protocols on it add, by the name of the framing.
-Framing framing_named(const std::string& name, std::uint32_t mtu) {
-  constexpr std::uint32_t kEthernet = 38;  // preamble 8, header 14, checksum 4, gap 12
-  constexpr std::uint32_t kIp = 20, kUdp = 8, kTcp = 32;
-  if (name == "ethernet") return {mtu, kEthernet, 0};
-  if (name == "tcp") return {mtu - kIp - kTcp, kEthernet + kIp + kTcp, 0};
-  // The path MTU is a power of two. A packet has IP, UDP, a base header of 12 bytes and a checksum
-  // of 4; a message, which is one RDMA write, has an address header of 16 bytes, once.
-  if (name == "rocev2") return {mtu > 4200 ? 4096u : 1024u, kEthernet + kIp + kUdp + 16, 16};
-  // Packets of schemes: the scheme's own header counts as part of its messages.
-  if (name == "udp") return {mtu - kIp - kUdp, kEthernet + kIp + kUdp, 0};
-  return {};
 }
 
 void read_fabric(const Settings& in, const Algorithms& own, FabricSpec& out) {

@@ -1,7 +1,7 @@
 // Golden transcripts of the command: transcripts/*.txt hold commands and their output.
 //
-//   $ ghostrank report
-//   ghostrank: report is not available yet
+//   $ ghostrank place
+//   ghostrank: place is not available yet
 //   [2]
 //
 // A line "$ ..." runs in the transcripts' folder, where $PACKET_SERVER is the example of a scheme;

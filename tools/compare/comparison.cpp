@@ -37,11 +37,6 @@ std::string trust(const StoredResult& r) {
   return r.faithful ? "faithful" : "NOT faithful";
 }
 
-std::string short_name(const StoredResult& r) {
-  const std::size_t slash = r.file.rfind('/');
-  return slash == std::string::npos ? r.file : r.file.substr(slash + 1);
-}
-
 // Adds a row: each result's value and, from the second result on, its ratio to the first's.
 void add_measure(Table& table, const Measure& measure, const std::vector<StoredResult>& results) {
   std::vector<std::string> row{measure.name};
@@ -104,7 +99,12 @@ const std::vector<Measure>& measures() {
   return table;
 }
 
-std::string comparison_text(const std::vector<StoredResult>& results, const Paint& paint) {
+std::string short_name(const StoredResult& r) {
+  const std::size_t slash = r.file.rfind('/');
+  return slash == std::string::npos ? r.file : r.file.substr(slash + 1);
+}
+
+Table comparison_table(const std::vector<StoredResult>& results) {
   Table table{{{""}}, {}};
   for (std::size_t i = 0; i < results.size(); ++i) {
     table.columns.push_back({short_name(results[i]), Align::right});
@@ -121,8 +121,11 @@ std::string comparison_text(const std::vector<StoredResult>& results, const Pain
   }
   table.rows.push_back(std::move(ledgers));
   add_words(table, "trust", results, trust);
+  return table;
+}
 
-  std::string text = render(table);
+std::string comparison_text(const std::vector<StoredResult>& results, const Paint& paint) {
+  std::string text = render(comparison_table(results));
   for (const StoredResult& r : results) {
     if (!r.reason.empty() && !r.faithful) text += "\n" + short_name(r) + ": " + r.reason;
   }

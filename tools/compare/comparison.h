@@ -30,6 +30,9 @@ struct Measure {
 };
 const std::vector<Measure>& measures();
 
+// A row for each measure and fact; from the second result on with the ratio to the first.
+Table comparison_table(const std::vector<StoredResult>& results);
+std::string short_name(const StoredResult& result);  // of its file, without folders
 std::string comparison_text(const std::vector<StoredResult>& results, const Paint& paint);
 std::string comparison_json(const std::vector<StoredResult>& results);  // ghostrank/comparison/1
 

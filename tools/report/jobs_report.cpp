@@ -79,8 +79,7 @@ std::vector<Fact> job_facts(const JobSpec& spec) {
   return facts;
 }
 
-std::string jobs_table(const Result& result) {
-  if (result.jobs.empty()) return "";
+Table jobs_table(const Result& result) {
   Table table{{{"job"},
                {"nodes"},
                {"ranks", Align::right},
@@ -104,7 +103,7 @@ std::string jobs_table(const Result& result) {
                           humane_count(static_cast<double>(job.iterations.size())),
                           humane_bytes(job.wire_bytes_per_iteration)});
   }
-  return render(table);
+  return table;
 }
 
 Json jobs_json(const Result& result) {

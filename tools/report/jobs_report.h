@@ -19,8 +19,7 @@ std::string model_text(const JobSpec& spec);
 // A fact "job NAME" for each of several jobs: what it trains, on which nodes.
 std::vector<Fact> job_facts(const JobSpec& spec);
 
-// Empty if there is one job.
-std::string jobs_table(const Result& result);
+Table jobs_table(const Result& result);  // no rows if there is one job
 Json jobs_json(const Result& result);
 
 }  // namespace ghostrank

@@ -7,88 +7,18 @@
 #include <sstream>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "profiles/error.h"
 #include "profiles/input/files_read.h"
-#include "profiles/input/input_file.h"
 #include "tools/report/files/output_files.h"
+#include "tools/report/json/field.h"
 #include "tools/report/result_json.h"
 #include "tools/text/statistics.h"
 
 namespace ghostrank {
 namespace {
 
-using UnorderedJson = nlohmann::json;
-
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 constexpr std::string_view kPairsHeader = "src,dst,bytes,messages";
-
-// A JSON value with its file and path, for error messages.
-class Field {
- public:
-  Field(const UnorderedJson& json, std::string file, std::string path)
-      : json_(json), file_(std::move(file)), path_(std::move(path)) {}
-
-  Field operator[](const std::string& key) const {
-    const std::string path = path_.empty() ? key : path_ + "." + key;
-    static const UnorderedJson nothing;
-    if (json_.is_null()) return {nothing, file_, path};
-    if (!json_.is_object()) fail("is not an object");
-    const auto found = json_.find(key);
-    return {found == json_.end() ? nothing : *found, file_, path};
-  }
-  std::vector<Field> items() const {
-    std::vector<Field> list;
-    if (json_.is_null()) return list;
-    if (!json_.is_array()) fail("is not a list");
-    for (std::size_t i = 0; i < json_.size(); ++i) {
-      list.emplace_back(json_[i], file_, path_ + "[" + std::to_string(i) + "]");
-    }
-    return list;
-  }
-  bool missing() const { return json_.is_null(); }
-  std::optional<double> number() const {
-    if (json_.is_null()) return std::nullopt;
-    if (!json_.is_number()) fail("is not a number");
-    return json_.get<double>();
-  }
-  std::string text() const {
-    if (json_.is_null()) return "";
-    if (!json_.is_string()) fail("is not a text");
-    return json_.get<std::string>();
-  }
-  bool truth() const {
-    if (json_.is_null()) return false;
-    if (!json_.is_boolean()) fail("is neither true nor false");
-    return json_.get<bool>();
-  }
-  [[noreturn]] void fail(const std::string& what) const {
-    throw Error(file_ + ": " + (path_.empty() ? "the document" : path_) + " " + what);
-  }
-
- private:
-  const UnorderedJson& json_;
-  std::string file_, path_;
-};
-
-UnorderedJson parse(const std::string& file) {
-  const std::string text = read_input(file, "give a result file of 'run --json'", kMostBytes);
-  try {
-    return UnorderedJson::parse(text);
-  } catch (const UnorderedJson::parse_error& error) {
-    const auto at = std::min<std::size_t>(error.byte, text.size());
-    std::size_t line = 1, column = 1;
-    for (std::size_t i = 0; i + 1 < at; ++i) {
-      column = text[i] == '\n' ? 1 : column + 1;
-      line += text[i] == '\n' ? 1 : 0;
-    }
-    throw Error(file + ":" + std::to_string(line) + ":" + std::to_string(column) +
-                ": not valid JSON; give a result file of 'run --json'");
-  } catch (const UnorderedJson::out_of_range&) {
-    throw Error(file + ": a number in it is too large; give a result file of 'run --json'");
-  }
-}
+constexpr char kSchema[] = "ghostrank/result/1", kRemedy[] = "give a result file of 'run --json'";
 
 std::optional<double> median_over(const Field& iterations, const std::string& key) {
   std::vector<double> samples;
@@ -109,6 +39,8 @@ std::string pairs_path(const std::string& result, const std::filesystem::path& n
 
 void read_pairs_csv(StoredResult& result, const std::string& named) {
   const std::string path = pairs_path(result.file, named);
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(path, unknown)) return;  // a device may never end
   std::ifstream in(path);
   if (!in) return;  // the result was moved without its CSV; the rest is still worth comparing
   note_read(path);
@@ -132,7 +64,7 @@ void read_pairs_csv(StoredResult& result, const std::string& named) {
 }
 
 void read_traffic(StoredResult& result, const Field& traffic) {
-  if (traffic.missing()) traffic.fail("is missing; give a result file of 'run --json'");
+  if (traffic.missing()) traffic.fail(std::string("is missing; ") + kRemedy);
   result.wire_bytes = traffic["wire_bytes_per_iteration"].number().value_or(0);
   result.messages = traffic["messages_per_iteration"].number().value_or(0);
   for (const Field& pair : traffic["pairs"].items()) {
@@ -147,13 +79,19 @@ void read_traffic(StoredResult& result, const Field& traffic) {
 
 }  // namespace
 
+SortedJson read_result_json(const std::string& file) {
+  SortedJson json = read_json(file, kRemedy);
+  if (const std::string schema = Field(json, file)["schema"].text(); schema != kSchema)
+    throw Error(file + ": schema is '" + schema + "', not '" + kSchema + "'; " + kRemedy);
+  return json;
+}
+
 StoredResult read_result(const std::string& file) {
-  const UnorderedJson json = parse(file);
-  const Field root(json, file, "");
-  if (const std::string schema = root["schema"].text(); schema != "ghostrank/result/1") {
-    throw Error(file + ": schema is '" + schema +
-                "', not 'ghostrank/result/1'; give a result file of 'run --json'");
-  }
+  return stored_result(read_result_json(file), file);
+}
+
+StoredResult stored_result(const SortedJson& json, const std::string& file) {
+  const Field root(json, file);
   StoredResult result;
   result.file = file;
   result.version = root["version"].text();
@@ -165,7 +103,7 @@ StoredResult read_result(const std::string& file) {
     result.provider = hosts.front()["provider"].text();
     result.transport = hosts.front()["transport"].text();
   }
-  result.ranks = static_cast<int>(root["ranks"].number().value_or(0));
+  result.ranks = root["ranks"].small();
   result.dilation = root["dilation"].number().value_or(0);
   result.wall_seconds = root["wall_seconds"].number().value_or(0);
   result.step_median = root["step_time"]["median"].number();

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "emulator/result/result.h"
 
 namespace ghostrank {
@@ -67,5 +69,10 @@ struct StoredResult {
 };
 // Throws Error(usage) that names the file and the key or line.
 StoredResult read_result(const std::string& file);
+
+// The same in two steps, for readers of more than `compare` needs: the JSON of a result, and from
+// it what `file` stores. The pairs may stand in a CSV beside it.
+nlohmann::json read_result_json(const std::string& file);
+StoredResult stored_result(const nlohmann::json& json, const std::string& file);
 
 }  // namespace ghostrank

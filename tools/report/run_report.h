@@ -17,6 +17,8 @@ namespace ghostrank {
 inline constexpr char kModelledVerdict[] =
     "modelled: virtual time, nothing was measured on a network";
 inline constexpr char kFaithfulVerdict[] = "faithful: this machine kept up";
+// Of a result file that does not say how far to trust the run.
+inline constexpr char kUnjudged[] = "not judged: the result does not say how far to trust it";
 
 // One line: faithful, modelled or not, and why; whether the run is complete and verified.
 std::string verdict(const Result& result);

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <string_view>
 
 #include "tools/text/humane.h"
+#include "tools/text/markup.h"
 #include "tools/text/table.h"
 
 namespace ghostrank {
@@ -16,53 +16,6 @@ namespace {
 
 // Pixels around and inside the plot.
 constexpr double kLeft = 70, kTop = 40, kRight = 130, kBottom = 50, kWidth = 520, kHeight = 520;
-
-// Bytes of the character that begins `text`; 0: none that XML allows does.
-std::size_t character_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80)
-    return first >= 0x20 || text[0] == '\t' || text[0] == '\n' || text[0] == '\r' ? 1 : 0;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  const unsigned second = byte(1);
-  const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-  const bool surrogate = first == 0xed && second > 0x9f;
-  const bool beyond = first == 0xf4 && second > 0x8f;
-  const bool no_character = first == 0xef && second == 0xbf && byte(2) > 0xbd;
-  return overlong || surrogate || beyond || no_character ? 0 : length;
-}
-
-// Names may hold any byte, for they come from files' names.
-std::string well_formed(std::string_view text) {
-  constexpr std::string_view kReplacement = "\xef\xbf\xbd";
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t length = character_length(text);
-    out += length > 0 ? text.substr(0, length) : kReplacement;
-    text.remove_prefix(std::max<std::size_t>(1, length));
-  }
-  return out;
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : well_formed(text)) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 std::string number(double value) {
   std::array<char, 32> text{};
@@ -129,6 +82,8 @@ double tick_of(double most) {
   }
   return 10 * power;
 }
+
+constexpr int kMostTicks = 10;  // of which tick_of() makes about five
 
 // Maps a value to its point on an axis, as a share of the axis's length; `ticks` are the values to
 // label.
@@ -384,7 +339,10 @@ std::string svg_dots(const SvgDots& dots) {
                              dots.up + (least > 0 ? " (not from 0)" : ""));
   text += line(kLeft, kTop, kLeft, kTop + kHeight, "black", 1);
   const double step = tick_of(most - least);
-  for (double y = std::ceil(least / step) * step; y <= most; y += step) {
+  const double first = std::ceil(least / step);
+  // By number: a step that is smaller than what y can hold would never end.
+  for (int i = 0; i <= kMostTicks && (first + i) * step <= most; ++i) {
+    const double y = (first + i) * step;
     text += line(kLeft, y_of(y), kLeft + kWidth, y_of(y), "#dddddd", 1);
     text += text_at(kLeft - 6, y_of(y) + 4, "end", significant(y));
   }

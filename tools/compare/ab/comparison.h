@@ -76,6 +76,10 @@ double ratio_between(const AbSummary& summary, std::size_t of, std::size_t to);
 // The greatest half_width() of the ratios; 0 if all is deterministic, infinite without an interval.
 double widest(const AbSummary& summary);
 
+// Of ab_text(): its first line, the figures of each variant, and the ratios.
+std::string ab_head(const AbComparison& comparison, const AbSummary& summary);
+Table ab_table(const AbComparison& comparison, const AbSummary& summary);
+std::vector<Fact> ab_facts(const AbComparison& comparison, const AbSummary& summary);
 std::string ab_text(const AbComparison& comparison, const AbSummary& summary, const Paint& paint);
 std::string ab_json(const AbComparison& comparison, const AbSummary& summary);
 std::string ab_csv(const AbComparison& comparison);  // one row a run

@@ -1,26 +1,21 @@
 #include "tools/compare/ab/run.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <set>
 
 #include "collectives/schemes/keyed/keys.h"
 #include "profiles/error.h"
-#include "profiles/job/nic_rates.h"
 #include "profiles/median.h"
 #include "profiles/model/model.h"
 #include "profiles/planners/background/background.h"
 #include "tools/compare/ab/statistics.h"
+#include "tools/diagnosis/step_load.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {
 namespace {
-
-// Shares above which a resource counts as what limits the step.
-constexpr double kSaturated = 0.9;
-constexpr double kExplains = 0.8;  // of the exposed communication
 
 double number_or(const Json& json, const char* key, double otherwise) {
   const auto found = json.find(key);
@@ -45,9 +40,8 @@ std::optional<double> collective_seconds(const Json& collectives) {
   for (const Json& c : collectives) {
     const std::optional<double> one = number_in(c, "seconds_median");
     if (!one) continue;
-    // Calls of one row may differ in size: the bandwidth holds the time of all. Barriers have none.
-    const double rate = number_or(c, "algbw_GBps", 0) * 1e9;
-    seconds += rate > 0 ? number_or(c, "bytes", 0) / rate : *one * number_or(c, "calls", 0);
+    seconds += seconds_of_calls(number_or(c, "bytes", 0), number_or(c, "algbw_GBps", 0), *one,
+                                number_or(c, "calls", 0));
     timed = true;
   }
   return timed ? std::optional(seconds) : std::nullopt;
@@ -70,22 +64,6 @@ std::string schemes_of(const Json& result) {
   return text;
 }
 
-// Packets of a NIC's messages in one direction, and their bytes with headers, by the framing. All
-// messages count as equally large, so mixed sizes make the number of packets approximate.
-struct Framed {
-  double packets = 0, bytes = 0;
-};
-Framed framed(const Framing& framing, double bytes, double messages) {
-  if (messages <= 0) return {};
-  const auto size = static_cast<std::uint64_t>(std::ceil(bytes / messages));
-  const std::uint64_t per_message =
-      framing.packet_payload == 0 || size == 0
-          ? 1
-          : (size + framing.packet_payload - 1) / framing.packet_payload;
-  const double packets = messages * static_cast<double>(per_message);
-  return {packets, bytes + packets * framing.per_packet + messages * framing.per_message};
-}
-
 struct NicName {  // "n12.nic0"
   int node = 0, nic = 0;
 };
@@ -95,52 +73,39 @@ NicName nic_of(const std::string& name) {
   return out;
 }
 
-// Bits per second on average from time 0 to `seconds`, which is above 0.
-double mean_bps(const RateCurve& curve, double seconds) {
-  const auto end = static_cast<Picoseconds>(std::llround(seconds * 1e12));
-  const auto& changes = curve.changes();
-  double bytes = 0;
-  for (std::size_t i = 0; i < changes.size() && changes[i].from < end; ++i) {
-    const Picoseconds until = i + 1 < changes.size() ? std::min(end, changes[i + 1].from) : end;
-    bytes += static_cast<double>(until - changes[i].from) / changes[i].ps_per_byte;
-  }
-  return bytes * 8 / seconds;
-}
-
 // The bytes of an iteration are those of all jobs, but the step is the first one's; the others play
 // before it and after it, too.
 bool has_steps_of_several(const JobSpec& spec) {
   return spec.jobs.size() > 1 + static_cast<std::size_t>(has_background_beside(spec));
 }
 
-// `seconds`: of all measured iterations.
-void read_nics(AbRun& run, const Json& traffic, double seconds, const JobSpec& spec) {
-  const ClusterSpec& cluster = spec.cluster;
-  const NicRates* const rates = cluster.nic_rates.get();
-  // Where rates change, so do steps: all of them together use the mean rate.
-  const double step = rates && run.iterations > 0 ? seconds / run.iterations : run.step_seconds;
-  const bool timed = step > 0 && !has_steps_of_several(spec);
+std::vector<NicTraffic> nics_in(const Json& traffic, int nics_per_node) {
+  std::vector<NicTraffic> nics;
   for (const Json& nic : traffic.at("nics")) {
     const auto [node, index] = nic_of(nic.at("nic").get<std::string>());
-    if (node >= cluster.all_nodes()) continue;  // a switch: its NIC stands for many ports
-    const bool helper = node >= cluster.rank_nodes();
-    const RateCurve* const curve =
-        rates && seconds > 0 ? rates->of(Nic(node * cluster.nics_per_node + index)) : nullptr;
-    const double bps = curve    ? mean_bps(*curve, seconds)
-                       : helper ? cluster.servers.nic.rate_bps
-                                : cluster.nic.rate_bps;
-    for (const char* direction : {"tx", "rx"}) {
-      const double bytes = number_or(nic, (std::string(direction) + "_bytes").c_str(), 0);
-      const double messages = number_or(nic, (std::string(direction) + "_messages").c_str(), 0);
-      const double wire = framed(spec.fabric.framing, bytes, messages).bytes;
-      std::optional<double>& busy = helper ? run.helper_busy : run.nic_busy;
-      if (bps > 0 && timed) busy = std::max(busy.value_or(0), wire * 8 / bps / step);
-      if (helper || bytes < run.busiest_nic_bytes) continue;
-      if (bytes == run.busiest_nic_bytes && bps > run.nic_bps) continue;  // the slowest of them
-      run.busiest_nic_bytes = bytes;
-      run.nic_bps = bps;
-      if (!spec.fabric.framing.none()) run.busiest_nic_wire_bytes = wire;
-    }
+    nics.push_back({Nic(node * nics_per_node + index), number_or(nic, "tx_bytes", 0),
+                    number_or(nic, "rx_bytes", 0), number_or(nic, "tx_messages", 0),
+                    number_or(nic, "rx_messages", 0)});
+  }
+  return nics;
+}
+
+// `seconds`: of all measured iterations.
+void read_nics(AbRun& run, const Json& traffic, double seconds, const JobSpec& spec) {
+  const NicSetting setting = nic_setting(spec);
+  // Where rates change, so do steps: all of them together use the mean rate.
+  const double step =
+      setting.rates && run.iterations > 0 ? seconds / run.iterations : run.step_seconds;
+  const bool timed = !has_steps_of_several(spec);
+  for (const NicUse& use :
+       nic_uses(nics_in(traffic, setting.nics_per_node), setting, timed ? step : 0, seconds)) {
+    std::optional<double>& busy = use.helper ? run.helper_busy : run.nic_busy;
+    if (use.busy) busy = std::max(busy.value_or(0), *use.busy);
+    if (use.helper || use.bytes < run.busiest_nic_bytes) continue;
+    if (use.bytes == run.busiest_nic_bytes && use.bps > run.nic_bps) continue;  // the slowest
+    run.busiest_nic_bytes = use.bytes;
+    run.nic_bps = use.bps;
+    if (!setting.framing.none()) run.busiest_nic_wire_bytes = use.wire_bytes;
   }
 }
 
@@ -237,26 +202,20 @@ void read_hosts(AbRun& run, const Json& result) {
   if (!run.modelled && bytes > 0) run.cpu_seconds_per_GB = cpu / (bytes * 1e-9);
 }
 
-// What limits the step, judged by shares of its time. The host's CPU comes first, because what it
-// delays looks like any other resource.
-std::string bottleneck_of(const AbRun& run, const Json& servers, const JobSpec& spec) {
-  if (!run.faithful && !run.modelled) return "host-cpu";
-  const double step = run.step_seconds;
-  if (step <= 0 || has_steps_of_several(spec)) return "";
-  const double compute = run.compute_seconds / step;
-  const double nic = std::max(run.nic_busy.value_or(0), run.link_busy.value_or(0));
-  double helper = run.helper_busy.value_or(0);
-  for (const Json& server : servers) helper = std::max(helper, number_or(server, "busy", 0));
-  const double exposed = (run.exposed_seconds + run.bubble_seconds) / step;
-  const double link = std::max(nic, helper);
-  const std::string resource = helper > nic ? "switch" : "link";
-  if (link >= kSaturated && link >= compute) return resource;
-  if (compute >= kSaturated) return "compute";
-  if (link >= kExplains * exposed) return resource;
-  // Devices compress on the stream of the calls: exposed, and none of the calls' time.
-  const bool compresses = spec.compression && run.collective_seconds &&
-                          *run.collective_seconds < (1 - kExplains) * exposed * step;
-  return compresses ? "compute" : "latency";
+StepLoad load_of(const AbRun& run, const Json& servers, const JobSpec& spec) {
+  StepLoad load;
+  load.seconds = run.step_seconds;
+  load.compute_seconds = run.compute_seconds;
+  load.waiting_seconds = run.exposed_seconds + run.bubble_seconds;
+  load.link_busy = std::max(run.nic_busy.value_or(0), run.link_busy.value_or(0));
+  load.helper_busy = run.helper_busy.value_or(0);
+  for (const Json& server : servers)
+    load.helper_busy = std::max(load.helper_busy, number_or(server, "busy", 0));
+  load.collective_seconds = run.collective_seconds;
+  load.kept_up = run.faithful || run.modelled;
+  load.of_several_jobs = has_steps_of_several(spec);
+  load.compresses = spec.compression.has_value();
+  return load;
 }
 
 // BytePS's theorem, which needs NICs of one rate and is of whole gradients.
@@ -306,7 +265,7 @@ AbRun read(const Json& result, const JobSpec& spec) {
   read_packets(run, result, spec);
   read_links(run, result.at("network"));
   read_hosts(run, result);
-  run.bottleneck = bottleneck_of(run, result.at("servers"), spec);
+  run.bottleneck = bottleneck_of(load_of(run, result.at("servers"), spec));
   return run;
 }
 

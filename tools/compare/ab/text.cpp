@@ -105,28 +105,6 @@ const Row kRows[] = {
     {"bottleneck", bottleneck_text, true},
 };
 
-std::string table_text(const AbComparison& c, const AbSummary& s, const Paint& paint) {
-  Table table{{{""}}, {}};
-  std::vector<std::string> settings{"settings"};
-  for (const Variant& v : c.variants) {
-    table.columns.push_back({v.name, Align::left});
-    settings.push_back(v.settings.empty() ? "the job as it is" : join(v.settings, " "));
-  }
-  table.rows.push_back(std::move(settings));
-  for (const Row& row : kRows) {
-    std::vector<std::string> cells{row.name};
-    bool known = row.needed;
-    for (const VariantSummary& v : s.variants) {
-      cells.push_back(v.runs == 0 ? "-" : row.text(v));
-      known = known || cells.back() != "-";
-    }
-    if (known) table.rows.push_back(std::move(cells));
-  }
-  const std::string text = render(table);
-  const std::size_t header = text.find('\n');
-  return paint.bold(text.substr(0, header)) + text.substr(header);
-}
-
 std::string verdict_text(const AbComparison& c, const RatioSummary& r) {
   const std::string& of = c.variants[r.of].name;
   switch (r.judgement.verdict) {
@@ -172,27 +150,55 @@ std::string transports_text(const AbSummary& s) {
 
 }  // namespace
 
-std::string ab_text(const AbComparison& c, const AbSummary& s, const Paint& paint) {
-  std::string text;
-  if (!c.interrupted.empty()) text += paint.bad("INCOMPLETE: " + c.interrupted) + "\n";
-  if (s.blocks == 0) return text + "no whole block: nothing to compare\n";
-  if (!s.faithful)
-    text +=
-        paint.bad("NOT faithful: the host's CPU was in the way, so nothing is concluded") + "\n";
-  else if (s.deterministic)
-    text +=
-        "deterministic: one run a variant; another --seed may draw other paths, places or loads\n";
-  else
-    text += humane_count(static_cast<double>(s.blocks), "block") +
-            ", each of one run of every variant, in random order (seed " + std::to_string(c.seed) +
-            "); intervals are 95 %, over runs\n";
-  text += "\n" + table_text(c, s, paint) + "\n";
+std::string ab_head(const AbComparison& c, const AbSummary& s) {
+  if (s.blocks == 0) return "no whole block: nothing to compare";
+  if (!s.faithful) return "NOT faithful: the host's CPU was in the way, so nothing is concluded";
+  if (s.deterministic)
+    return "deterministic: one run a variant; another --seed may draw other paths, places or loads";
+  return humane_count(static_cast<double>(s.blocks), "block") +
+         ", each of one run of every variant, in random order (seed " + std::to_string(c.seed) +
+         "); intervals are 95 %, over runs";
+}
+
+Table ab_table(const AbComparison& c, const AbSummary& s) {
+  Table table{{{""}}, {}};
+  std::vector<std::string> settings{"settings"};
+  for (const Variant& v : c.variants) {
+    table.columns.push_back({v.name, Align::left});
+    settings.push_back(v.settings.empty() ? "the job as it is" : join(v.settings, " "));
+  }
+  table.rows.push_back(std::move(settings));
+  for (const Row& row : kRows) {
+    std::vector<std::string> cells{row.name};
+    bool known = row.needed;
+    for (const VariantSummary& v : s.variants) {
+      cells.push_back(v.runs == 0 ? "-" : row.text(v));
+      known = known || cells.back() != "-";
+    }
+    if (known) table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+std::vector<Fact> ab_facts(const AbComparison& c, const AbSummary& s) {
   std::vector<Fact> facts;
   for (const RatioSummary& r : s.ratios) {
     for (Fact& fact : ratio_facts(c, r)) facts.push_back(std::move(fact));
   }
   facts.push_back({"transport", transports_text(s)});
-  text += render(facts);
+  return facts;
+}
+
+std::string ab_text(const AbComparison& c, const AbSummary& s, const Paint& paint) {
+  std::string text;
+  if (!c.interrupted.empty()) text += paint.bad("INCOMPLETE: " + c.interrupted) + "\n";
+  const std::string head = ab_head(c, s);
+  text += (s.blocks > 0 && !s.faithful ? paint.bad(head) : head) + "\n";
+  if (s.blocks == 0) return text;
+  const std::string table = render(ab_table(c, s));
+  const std::size_t header = table.find('\n');
+  text += "\n" + paint.bold(table.substr(0, header)) + table.substr(header) + "\n" +
+          render(ab_facts(c, s));
   for (const std::string& note : c.notes) text += "note: " + note + "\n";
   return text;
 }
