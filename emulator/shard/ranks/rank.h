@@ -290,6 +290,9 @@ struct PairCounter {
   bool receives = false;
   std::uint32_t count = 0;
   struct FluidEnds* ends = nullptr;  // fabric.network: flow; once it has transfers
+  // Between lone ports of a node, once `asked`; null: not between such.
+  struct TransferEnds* lone = nullptr;
+  bool asked = false;
 };
 
 struct alignas(64) RankState {
