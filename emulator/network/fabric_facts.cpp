@@ -73,20 +73,22 @@ class MostFlow {
   std::vector<std::size_t> next_;
 };
 
-void add_bisection(const SwitchGraph& graph, const PortRates& rates, FabricFacts& out) {
-  if (rates.nic_bps <= 0 || out.nics < 2) return;
-  const double most = std::max(rates.nic_bps, rates.server_bps) * out.nics;  // as if unlimited
+void add_bisection(const SwitchGraph& graph, const ClusterSpec& cluster, FabricFacts& out) {
+  const double nic_bps = cluster.nic.rate_bps, server_bps = cluster.servers.nic.rate_bps;
+  if (nic_bps <= 0 || out.nics < 2) return;
+  const double most = std::max(nic_bps, server_bps) * out.nics;  // as if unlimited
+  const Nic first_server(cluster.rank_nodes() * cluster.nics_per_node);
   const auto rate_of = [&](Nic nic) {
-    return nic < rates.first_server ? rates.nic_bps
-           : rates.server_bps > 0   ? rates.server_bps
-                                    : most;
+    return nic < first_server ? nic_bps : server_bps > 0 ? server_bps : most;
   };
   const std::size_t switches = graph.switches.size();
   std::vector<double> first(switches), second(switches);
   const int half = out.nics / 2;
+  int seen = 0;
   double sent = 0;
   for (const Nic nic : graph.leaf_of.keys()) {
-    const bool sends = nic.value() < half;
+    if (!has_nic(cluster, nic)) continue;
+    const bool sends = seen++ < half;
     (sends ? first : second)[graph.leaf_of[nic]] += rate_of(nic);
     sent += sends ? rate_of(nic) : 0;
   }
@@ -133,11 +135,13 @@ std::vector<int> layers_of(const SwitchGraph& graph) {
   return layer;
 }
 
-FabricFacts fabric_facts(const SwitchGraph& graph, const PortRates& rates) {
+FabricFacts fabric_facts(const SwitchGraph& graph, const ClusterSpec& cluster) {
   FabricFacts out;
-  out.nics = graph.leaf_of.size();
   std::vector<int> ports(graph.switches.size());
-  for (std::size_t s = 0; s < ports.size(); ++s) ports[s] = graph.switches[s].nics;
+  for (std::size_t s = 0; s < ports.size(); ++s) {
+    ports[s] = graph.switches[s].nics;
+    out.nics += ports[s];
+  }
   std::map<std::pair<std::size_t, double>, FabricFacts::Cables> cables;
   for (std::size_t t = 0; t < graph.tiers.size(); ++t) {
     const SwitchGraph::Tier& tier = graph.tiers[t];
@@ -162,7 +166,7 @@ FabricFacts fabric_facts(const SwitchGraph& graph, const PortRates& rates) {
     out.ports += ports[s];
   }
   out.diameter = graph.cables.empty() ? 0 : SwitchRoutes(graph).longest();
-  add_bisection(graph, rates, out);
+  add_bisection(graph, cluster, out);
   return out;
 }
 

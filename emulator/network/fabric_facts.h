@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -32,13 +31,8 @@ struct FabricFacts {
   double bisection_bps = 0, bisection_share = 0;
 };
 
-// Rates of NICs; 0: unlimited. Those from `first_server` on have `server_bps`.
-struct PortRates {
-  double nic_bps = 0;
-  Nic first_server = Nic(std::numeric_limits<int>::max());
-  double server_bps = 0;
-};
-FabricFacts fabric_facts(const SwitchGraph& graph, const PortRates& rates);
+// `graph`: the switches of `cluster`.
+FabricFacts fabric_facts(const SwitchGraph& graph, const ClusterSpec& cluster);
 
 // The distance of every switch from the nearest switch with ports for NICs.
 std::vector<int> layers_of(const SwitchGraph& graph);

@@ -61,6 +61,7 @@ void connect_nics(const ClusterSpec& cluster, SwitchGraph& out, int leaf_groups,
     const std::uint32_t leaf =
         group * static_cast<std::uint32_t>(rails) + static_cast<std::uint32_t>(rail % rails);
     out.leaf_of[nic] = leaf;
+    if (!has_nic(cluster, nic)) continue;
     ++out.switches[leaf].nics;
     if (!known[leaf]) out.switches[leaf].near = Node(node);
     known[leaf] = true;
@@ -253,6 +254,11 @@ FatTree fat_tree_of(const ClusterSpec& cluster) {
                              : ups(out.leaves / spec.pod_oversubscription);
   out.spine_bps = of_spine / out.cores;
   return out;
+}
+
+bool has_nic(const ClusterSpec& cluster, Nic nic) {
+  const int node = nic.value() / cluster.nics_per_node;
+  return node < cluster.rank_nodes() || nic.value() % cluster.nics_per_node < cluster.servers.nics;
 }
 
 std::string cable_name(const SwitchGraph& graph, std::uint32_t cable) {

@@ -51,7 +51,7 @@ struct SwitchGraph {
   std::uint32_t leaves = 0;      // number of switches with ports for NICs
   std::vector<Cable> cables;
   std::vector<Tier> tiers;
-  VectorBy<Nic, std::uint32_t> leaf_of;  // the switch of every NIC of the job
+  VectorBy<Nic, std::uint32_t> leaf_of;  // by number of a NIC, also of those that servers lack
   int places = 0;                        // nodes that the fabric has room for
   // The most links on a shortest path between two leaves with NICs; 0: not known, find it.
   int longest = 0;
@@ -63,6 +63,10 @@ struct SwitchGraph {
 // are marked. Throws Error(usage) if a link that fails does not exist, or if NICs cannot reach each
 // other.
 SwitchGraph switches_of(const ClusterSpec& cluster);
+
+// Numbers of NICs have room for nics_per_node of every node. False for those that a dedicated server,
+// which may have fewer, lacks.
+bool has_nic(const ClusterSpec& cluster, Nic nic);
 
 // "leaf0-spine1"; the further ones of parallel cables are called "leaf0-spine1.2" and so on.
 std::string cable_name(const SwitchGraph& graph, std::uint32_t cable);

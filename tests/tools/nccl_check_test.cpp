@@ -207,6 +207,45 @@ std::string choice_of(int bytes, int first, int last) {
          std::to_string(last) + "}\n";
 }
 
+// A program prints a line's beginning, and NCCL goes on there; two processes share a line. A clock
+// that looks like host:pid:tid may precede it all.
+TEST(NcclCheck, FindsRecordsBehindOtherTextOfTheirLine) {
+  const auto without_end = [](std::string line) { return line.substr(0, line.size() - 1); };
+  const std::string call = call_of(1024), choice = choice_of(4096, 0, 0);
+  const std::string other = "b" + call.substr(1);  // rank 1's, which chooses nothing
+  const NcclFindings plain = findings(kTwoNodes + call + choice);
+  ASSERT_EQ(plain.not_compared, 0U);
+  for (const std::string& text :
+       {"   8388608   float   sum  -1" + call + choice, without_end(call) + other + choice,
+        without_end(other) + call + choice, call + without_end(other) + choice,
+        call + without_end(choice) + other, without_end(call) + without_end(other) + choice,
+        "12:34:56 " + call + "12:34:56 " + choice,
+        // A process that has not logged before.
+        call + without_end(choice) + "c:9:9" + other.substr(5)}) {
+    const NcclFindings all = findings(kTwoNodes + text);
+    EXPECT_EQ(all.same, plain.same) << text;
+    EXPECT_EQ(all.differ, 0U) << text;
+    EXPECT_EQ(all.not_compared, 0U) << text;
+  }
+}
+
+// Of a record that another one follows on its line, the end may be missing.
+TEST(NcclCheck, LeavesOutWhatAnotherRecordMayHaveCutOff) {
+  const std::string other = "b" + call_of(1024).substr(1);
+  for (const char* cut :
+       {"Ring 01 : 1 -> 0 -> 1", "Trees [0] 1/-1/-1->0->-1 [1] 1/-1/-1->0->", "Pattern 4, crossNic",
+        "AllReduce: opCount 1 sendbuff 1 recvbuff 2 count 10", "Channel 00/04 :  0",
+        "AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..", "16 coll channels, 1",
+        "ncclCommInitRank comm 0x1 rank 0 nr"}) {
+    NcclLog log;
+    read_nccl_log(kTwoNodes + ("a:1:7 [3] NCCL INFO " + std::string(cut)) + other, "nccl.log", log);
+    EXPECT_EQ(log.left_out.at("lines of NCCL that another one may have cut off"), 1U) << cut;
+    EXPECT_EQ(log.comms.size(), 1U);
+    EXPECT_EQ(log.comms[0].rings.size(), 2U);
+    EXPECT_TRUE(log.groups.empty());
+  }
+}
+
 // NCCL logs each variable of its environment, and ends the line with a full stop where the value
 // is a number: the stop is no part of the value.
 TEST(NcclCheck, TakesTheEnvironmentFromTheLog) {

@@ -9,13 +9,14 @@
 #include "collectives/nccl/environment.h"
 #include "profiles/error.h"
 #include "profiles/input/keys.h"
+#include "profiles/trace/readers/nccl/log_lines.h"
 
 namespace ghostrank {
 namespace {
 
 using Words = std::vector<std::string_view>;
 
-constexpr std::string_view kMark = " NCCL INFO ";
+constexpr std::string_view kVersion = "NCCL version ";
 constexpr std::size_t kMostWords = 1 << 18;
 // NCCL cuts a line of trees here, perhaps within a number.
 constexpr std::size_t kCutLine = 1000;
@@ -57,6 +58,15 @@ std::optional<std::int64_t> number_in(std::string_view text, std::int64_t least,
   return value;
 }
 
+// Whether a record that another one follows on its line is whole: only some say where they end.
+bool is_whole(std::string_view text, const Words& words) {
+  if (text.find("Init START") != text.npos || text.find("Init COMPLETE") != text.npos) return true;
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
+    return (word.starts_with("[nranks=") && word.ends_with(']')) ||
+           (word.starts_with("channel{") && word.ends_with('}'));
+  });
+}
+
 class Reader {
  public:
   Reader(const std::string& file, NcclLog& log) : file_(file), log_(log) {
@@ -69,19 +79,15 @@ class Reader {
 
   void take(std::string_view line, std::uint64_t number) {
     line_ = number;
-    constexpr std::string_view kVersion = "NCCL version ";
-    if (const auto at = line.find(kVersion); at != std::string_view::npos) {
-      const std::string_view rest = line.substr(at + kVersion.size());
+    const std::size_t version = line.find(kVersion);
+    if (version != std::string_view::npos) {
+      const std::string_view rest = line.substr(version + kVersion.size());
       log_.version = std::string(rest.substr(0, rest.find_first_not_of("0123456789.")));
-      return;
     }
-    const std::size_t mark = line.find(kMark);
-    if (mark == std::string_view::npos) return leave_out("lines that are not NCCL's");
-    if (!find_thread(line.substr(0, mark))) return leave_out("lines without host:pid:tid");
-    const std::string_view text = line.substr(mark + kMark.size());
-    const Words words = words_of(text);
-    if (words.empty() || !(take_variable(words) || take_init(text, words) || take_plan(words)))
-      leave_out("lines of NCCL that say nothing of this");
+    const std::vector<NcclLogRecord>& records = lines_.records_in(line);
+    if (records.empty() && version == std::string_view::npos)
+      leave_out("lines that are not NCCL's");
+    for (const NcclLogRecord& record : records) take_record(record);
   }
 
  private:
@@ -108,22 +114,18 @@ class Reader {
     return static_cast<int>(*value);
   }
 
-  // The thread is the first word of the form host:pid:tid; a timestamp may precede it.
-  bool find_thread(std::string_view before) {
-    for (const std::string_view word : words_of(before)) {
-      const std::size_t tid = word.rfind(':');
-      if (tid == std::string_view::npos || tid == 0) continue;
-      const std::size_t pid = word.rfind(':', tid - 1);
-      if (pid == std::string_view::npos || pid == 0) continue;
-      if (!number_in(word.substr(pid + 1, tid - pid - 1), 0, INT64_MAX) ||
-          !number_in(word.substr(tid + 1), 0, INT64_MAX))
-        continue;
-      thread_ = std::string(word);
-      process_ = std::string(word.substr(0, tid));
-      host_ = std::string(word.substr(0, pid));
-      return true;
-    }
-    return false;
+  void take_record(const NcclLogRecord& record) {
+    if (!record.named) return leave_out("lines without host:pid:tid");
+    if (record.body.find(kVersion) != std::string_view::npos) return;
+    host_ = record.host;
+    process_ = host_ + ":" + std::to_string(record.pid);
+    thread_ = process_ + ":" + std::to_string(record.tid);
+    const Words words = words_of(record.body);
+    if (record.followed && !is_whole(record.body, words))
+      return leave_out("lines of NCCL that another one may have cut off");
+    if (words.empty() ||
+        !(take_variable(words) || take_init(record.body, words) || take_plan(words)))
+      leave_out("lines of NCCL that say nothing of this");
   }
 
   // NCCL_MAX_NCHANNELS set by environment to 4.
@@ -360,7 +362,8 @@ class Reader {
   const std::string& file_;
   NcclLog& log_;
   std::uint64_t line_ = 0;
-  std::string thread_, process_, host_;  // of the line
+  NcclLogLines lines_;
+  std::string thread_, process_, host_;  // of the record
   std::map<std::string, std::size_t> by_name_;
   std::map<std::string, Rank> at_;         // by process and address
   std::map<std::string, Rank> of_thread_;  // what a thread is setting up

@@ -20,8 +20,10 @@
 //
 //   h:1:1 [0] NCCL INFO NCCL_ALGO set by environment to Ring        (NCCL_DEBUG_SUBSYS=..,ENV)
 //
-// A line belongs to the communicator that its thread sets up, or that it names. Only rank 0 logs
-// choices. The calls that a thread makes before NCCL logs a choice are one group.
+// A line belongs to the communicator that its thread sets up, or that it names. Several may stand
+// on one line (profiles/trace/readers/nccl/log_lines.h): one that another follows counts where its
+// end shows that it is whole. Only rank 0 logs choices. The calls that a thread makes before NCCL
+// logs a choice are one group.
 //
 // The input is not trusted: numbers are bounded, and malformed lines of these forms give
 // Error(usage) with FILE:LINE. Threading: one thread.

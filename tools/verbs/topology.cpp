@@ -52,11 +52,6 @@ ClusterSpec cluster_of(const JobFlags& flags) {
 
 std::string rate(double bps) { return bps > 0 ? humane_bits(bps) : "unlimited"; }
 
-PortRates rates_of(const ClusterSpec& cluster) {
-  return {cluster.nic.rate_bps, Nic(cluster.rank_nodes() * cluster.nics_per_node),
-          cluster.servers.nic.rate_bps};
-}
-
 std::vector<Fact> text_of(const SwitchGraph& graph, const FabricFacts& facts,
                           const ClusterSpec& cluster) {
   std::vector<Fact> rows{{"topology", graph.summary},
@@ -175,7 +170,7 @@ int verb_show(const Argv& argv) {
   FabricFacts facts;
   try {
     graph = switches_of(cluster);
-    facts = fabric_facts(graph, rates_of(cluster));
+    facts = fabric_facts(graph, cluster);
   } catch (const Error& error) {
     throw Error(flags.path + ": " + error.what());
   }

@@ -1,9 +1,8 @@
 """Records what a training script does under DistributedDataParallel, without a change to the script.
 
 Every rank that has a module writes rankN.jsonl into the folder GHOSTRANK_CAPTURE: a header, then one line for each
-step; profiles/capture/records.h says what is in them. Times are nanoseconds of CLOCK_MONOTONIC. A step ends
-when its optimizer has stepped. On a GPU a moment is a CUDA event on the current stream: the time at which the device
-gets there, not that of the launch. Events are read between blocks, never within a step that is timed.
+step; profiles/capture/records.h says what is in them. Moments are those of ghostrank_clocks. A step ends
+when its optimizer has stepped. Events of a GPU are read between blocks, never within a step that is timed.
 
 The hooks are on for a block of steps and off for the next, so that one run shows what they cost and has
 steps that the profile does not use. The first step of a block only ends: hooks change within it. The
@@ -28,7 +27,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-now = time.monotonic_ns
+from ghostrank_clocks import DeviceClock, HostClock, now
 
 WARM_STEPS = 5  # DDP rebuilds its buckets in the first two, allocators and caches settle in the others
 BLOCK = int(os.environ.get("GHOSTRANK_CAPTURE_BLOCK", "5"))
@@ -45,75 +44,6 @@ CALLS = ("all_reduce", "all_gather", "all_gather_into_tensor", "_all_gather_base
 recorder = None  # of the process; a process has one DDP module
 compiles = False  # torch.compile() was called
 stepping = False  # an optimizer is
-
-
-class HostClock:
-    """Moments of a module on the CPU: nanoseconds of the host's clock."""
-
-    timer = "host"
-    moment = staticmethod(now)
-    nanos = None  # moments are nanoseconds already
-    name = ""
-
-    def wait(self):
-        pass
-
-    def settle(self):
-        pass
-
-
-class DeviceClock:
-    """Moments of a module on a GPU: events, which get their times later.
-
-    elapsed_time() has single precision, so events are counted from the last one that was put beside the host's clock,
-    while the device was idle.
-
-    A moment costs the host's time, so events are used again once they are read, and a stream is known by its handle:
-    making either anew takes longer than to record the event.
-    """
-
-    timer = "cuda events"
-
-    def __init__(self, device):
-        self.device = device
-        self.name = torch.cuda.get_device_name(device)
-        self.streams = {}  # by handle
-        self.free, self.read = [], set()  # events
-        self.settle()
-
-    def stream(self):
-        """The current one, of this thread."""
-        handle = torch._C._cuda_getCurrentRawStream(self.device.index)
-        try:
-            return self.streams[handle]
-        except KeyError:
-            return self.streams.setdefault(handle, torch.cuda.current_stream(self.device))
-
-    def moment(self):
-        try:
-            event = self.free.pop()
-        except IndexError:
-            event = torch.cuda.Event(enable_timing=True)
-        event.record(self.stream())
-        return event
-
-    def wait(self):
-        torch.cuda.synchronize(self.device)
-
-    def settle(self):
-        """Counts from here on. Events that were read before may be recorded again."""
-        self.wait()
-        self.free.extend(self.read)
-        self.read.clear()
-        before = now()
-        self.origin = self.moment()
-        self.origin.synchronize()
-        self.at = (before + now()) // 2
-
-    def nanos(self, event):
-        """A moment after `settle`, once the device has got there."""
-        self.read.add(event)
-        return self.at + round(1e6 * self.origin.elapsed_time(event))
 
 
 def type_name(dtype):

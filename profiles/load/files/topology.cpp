@@ -100,7 +100,7 @@ class Builder {
     for (const Row& row : rows)
       if (!nics_named(row.from)) join(row);
     for (const Nic nic : graph_.leaf_of.keys())
-      if (!known_[nic])
+      if (!known_[nic] && has_nic(cluster_, nic))
         throw Error(path + ": no link connects n" +
                     std::to_string(nic.value() / cluster_.nics_per_node) + ".nic" +
                     std::to_string(nic.value() % cluster_.nics_per_node) +
@@ -148,6 +148,7 @@ class Builder {
                              " is connected twice; a NIC has one port");
         known_[nic] = true;
         graph_.leaf_of[nic] = leaf;
+        if (!has_nic(cluster_, nic)) continue;
         if (graph_.switches[leaf].nics++ == 0) graph_.switches[leaf].near = Node(node);
       }
   }

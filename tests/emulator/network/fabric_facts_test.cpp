@@ -22,7 +22,7 @@ ClusterSpec cluster_of(Kind kind, int nodes, int nics) {
 }
 
 FabricFacts facts_of(const ClusterSpec& cluster) {
-  return fabric_facts(switches_of(cluster), {kNic});
+  return fabric_facts(switches_of(cluster), cluster);
 }
 
 TEST(FabricFacts, OfLeavesAndSpines) {
@@ -86,8 +86,9 @@ TEST(FabricFacts, OfOneLeafAreThoseOfASearchToo) {
   for (const Kind kind : {Kind::leaf_spine, Kind::fat_tree, Kind::rail_optimised})
     for (const int nics : {1, 4})
       for (const int nodes : {2, 4, 30, 40, 300}) {
-        SwitchGraph graph = switches_of(cluster_of(kind, nodes, nics));
-        const int diameter = fabric_facts(graph, {kNic}).diameter;
+        const ClusterSpec cluster = cluster_of(kind, nodes, nics);
+        SwitchGraph graph = switches_of(cluster);
+        const int diameter = fabric_facts(graph, cluster).diameter;
         if (graph.leaves == 1) {
           EXPECT_EQ(diameter, 0);
         }
@@ -107,7 +108,7 @@ TEST(FabricFacts, AreThoseOfTheLeavesWithNics) {
         cluster.topology.pods = kind == Kind::fat_tree ? 2 : 0;
         cluster.topology.placement = placement;
         SwitchGraph graph = switches_of(cluster);
-        const int diameter = fabric_facts(graph, {kNic}).diameter;
+        const int diameter = fabric_facts(graph, cluster).diameter;
         if (placement == TopologySpec::Placement::packed) {
           EXPECT_EQ(diameter, nodes <= 16 ? 0 : nodes <= 32 || kind != Kind::fat_tree ? 2 : 4);
         }
@@ -139,11 +140,45 @@ TEST(FabricFacts, CountLinksThatFailed) {
 TEST(FabricFacts, OfServersHaveTheRateOfTheirNics) {
   ClusterSpec cluster = cluster_of(Kind::leaf_spine, 4, 1);
   cluster.servers.count = 4;
-  const PortRates rates{kNic, Nic(4), kNic / 4};
-  const FabricFacts facts = fabric_facts(switches_of(cluster), rates);
+  cluster.servers.nic.rate_bps = kNic / 4;
+  const FabricFacts facts = facts_of(cluster);
   EXPECT_EQ(facts.nics, 8);
   EXPECT_NEAR(facts.bisection_bps, kNic, 1);
   EXPECT_NEAR(facts.bisection_share, 0.25, 1e-9);
+}
+
+// Dedicated servers have `servers.nics` of their own, whatever a node of GPUs has.
+TEST(FabricFacts, CountTheNicsThatServersHave) {
+  for (const Kind kind : {Kind::leaf_spine, Kind::rail_optimised, Kind::fat_tree, Kind::rail_only})
+    for (const int nics : {1, 2, 4}) {
+      ClusterSpec cluster = cluster_of(kind, 4, 4);
+      cluster.servers.count = 2;
+      cluster.servers.nics = nics;
+      cluster.servers.nic.rate_bps = kNic;
+      const SwitchGraph graph = switches_of(cluster);
+      const FabricFacts facts = fabric_facts(graph, cluster);
+      EXPECT_EQ(facts.nics, 16 + 2 * nics) << graph.summary;
+      EXPECT_EQ(facts.ports, 16 + 2 * nics + 2 * static_cast<int>(graph.cables.size()))
+          << graph.summary;
+      if (kind == Kind::leaf_spine) {
+        EXPECT_NEAR(facts.bisection_bps, (8 + nics) * kNic, 1) << nics;
+      }
+      cluster.servers.colocated = true;  // beside the GPUs, with their NICs
+      EXPECT_EQ(facts_of(cluster).nics, 16) << graph.summary;
+    }
+}
+
+// A file need not connect the NICs that a server lacks.
+TEST(FabricFacts, OfAFileCountTheNicsThatServersHave) {
+  ClusterSpec cluster = cluster_of(Kind::file, 2, 2);
+  cluster.servers.count = 1;
+  for (const char* server : {"n2", "n2.nic0"}) {
+    const SwitchGraph graph =
+        parse_topology("n0,a\nn1,a\n" + std::string(server) + ",a\n", "r.csv", cluster);
+    const FabricFacts facts = fabric_facts(graph, cluster);
+    EXPECT_EQ(facts.nics, 5);
+    EXPECT_EQ(facts.ports, 5);
+  }
 }
 
 // A ring of four switches: two cables cross the middle.
@@ -151,7 +186,7 @@ TEST(FabricFacts, OfAFile) {
   const ClusterSpec cluster = cluster_of(Kind::file, 4, 1);
   const SwitchGraph graph = parse_topology(
       "n0,a\nn1,b\nn2,c\nn3,d\na,b,10Gbps\nb,c,10Gbps\nc,d,10Gbps\nd,a,10Gbps\n", "r.csv", cluster);
-  const FabricFacts facts = fabric_facts(graph, {kNic});
+  const FabricFacts facts = fabric_facts(graph, cluster);
   EXPECT_NEAR(facts.bisection_bps, 20e9, 1);
   EXPECT_EQ(facts.diameter, 2);
 }

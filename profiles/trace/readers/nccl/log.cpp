@@ -15,18 +15,15 @@
 //
 // RCCL's calls end in "globalrank 3", the rank in the communicator, which is enough without INIT
 // lines. Those that MSCCL or MSCCL++ plays are "mscclFuncAllReduce:" and "mscclpp_ncclAllReduce:".
-//
-// What the program prints may stand before a record, on its line and without a blank, and a record
-// may follow another one so.
 #include <array>
 #include <charconv>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "profiles/error.h"
 #include "profiles/trace/readers/formats.h"
 #include "profiles/trace/readers/nccl/calls.h"
+#include "profiles/trace/readers/nccl/log_lines.h"
 #include "profiles/trace/trace_file.h"
 
 namespace ghostrank {
@@ -84,36 +81,27 @@ class LogReader {
   }
 
   void take(std::string_view line) {
-    constexpr std::string_view kMark = " NCCL INFO ";
-    std::size_t mark = line.find(kMark);
-    if (mark == std::string_view::npos) {
+    const std::vector<NcclLogRecord>& records = lines_.records_in(line);
+    if (records.empty())
       ++trace_.left_out[line.find_first_not_of(" \t\r") == std::string_view::npos
                             ? "empty lines"
                             : "lines that are not NCCL's"];
-      return;
-    }
-    for (std::size_t from = 0; mark != std::string_view::npos;) {
-      const std::size_t body = mark + kMark.size(), next = line.find(kMark, body);
-      take_record(line.substr(from, mark - from), line.substr(body, next - body));
-      from = body;
-      mark = next;
-    }
+    for (const NcclLogRecord& record : records) take_record(record);
   }
 
-  // `origin` ends in "host:pid:tid [dev]".
-  void take_record(std::string_view origin, std::string_view body) {
-    auto words = words_of(body);
+  void take_record(const NcclLogRecord& record) {
+    auto words = words_of(record.body);
     // Some versions write a number in brackets before the call.
     if (words.size() > 1 && words[0].starts_with('[') && words[0].ends_with(']'))
       words.erase(words.begin());
     const bool names = !after(words, "comm").empty() && !after(words, "nranks").empty() &&
                        !after(words, "rank").empty();
     const std::string_view does = words.size() < 2 ? "" : words[words.size() - 2];
-    if (names && does != "Destroy" && does != "Abort") return take_communicator(origin, words);
+    if (names && does != "Destroy" && does != "Abort") return take_communicator(record, words);
     const std::string_view name = words.empty() ? "" : words[0];
     const std::uint32_t call = call_named(name);
     const bool counted = name.ends_with(':') && !after(words, "opCount").empty();
-    if (counted && call != kUnknownCall) return take_call(origin, words, call);
+    if (counted && call != kUnknownCall) return take_call(record, words, call);
     ++trace_.left_out[counted ? "calls that are not played: " +
                                     std::string(name.substr(0, name.size() - 1))
                               : "lines of NCCL without a call or a communicator"];
@@ -140,34 +128,15 @@ class LogReader {
     return id;
   }
 
-  // host:pid, and its number among all processes: the last host:pid:tid, because a timestamp may
-  // precede it.
-  std::uint32_t process_of(std::string_view origin) {
-    const auto words = words_of(origin);
-    for (auto at = words.rbegin(); at != words.rend(); ++at) {
-      const std::string_view word = *at;
-      const std::size_t thread = word.rfind(':');
-      if (thread == std::string_view::npos || thread == 0) continue;
-      const std::size_t pid = word.rfind(':', thread - 1);
-      if (pid == std::string_view::npos || !id_in(word.substr(thread + 1))) continue;
-      if (const auto id = id_in(word.substr(pid + 1, thread - pid - 1)))
-        return out_.process(host_in(word.substr(0, pid), *id), *id);
-    }
-    fail("there is no host:pid:tid before NCCL INFO; give the log as NCCL wrote it");
+  // The number of a record's process among all processes.
+  std::uint32_t process_of(const NcclLogRecord& record) {
+    if (!record.named)
+      fail("there is no host:pid:tid before NCCL INFO; give the log as NCCL wrote it");
+    return out_.process(record.host, record.pid);
   }
 
-  // The host of process `pid` at the end of `text`: the name that it had before, if other text
-  // stands directly before it here.
-  std::string host_in(std::string_view text, std::int64_t pid) {
-    std::set<std::string>& known = hosts_of_[pid];
-    if (const auto same = known.find(std::string(text)); same != known.end()) return *same;
-    for (const std::string& host : known)
-      if (!host.empty() && text.ends_with(host)) return host;
-    return *known.emplace(text).first;
-  }
-
-  void take_communicator(std::string_view origin, const std::vector<std::string_view>& words) {
-    const std::uint32_t process = process_of(origin);
+  void take_communicator(const NcclLogRecord& record, const std::vector<std::string_view>& words) {
+    const std::uint32_t process = process_of(record);
     const auto ranks = number(words, "nranks", kMostTraceRanks);
     const auto rank = number(words, "rank", kMostTraceRanks);
     if (rank >= ranks) fail("rank " + std::to_string(rank) + " of nranks " + std::to_string(ranks));
@@ -205,9 +174,10 @@ class LogReader {
   }
 
   // The membership whose call this is.
-  std::uint32_t membership_in(std::string_view origin, const std::vector<std::string_view>& words) {
+  std::uint32_t membership_in(const NcclLogRecord& record,
+                              const std::vector<std::string_view>& words) {
     const std::string address(after(words, "comm"));
-    const std::uint32_t process = process_of(origin);
+    const std::uint32_t process = process_of(record);
     const auto known = membership_of_.find({process, address});
     if (known != membership_of_.end()) return known->second;
     if (after(words, "globalrank").empty())
@@ -221,11 +191,11 @@ class LogReader {
     return join(process, address, "", number(words, "globalrank", ranks - 1), ranks, false);
   }
 
-  void take_call(std::string_view origin, const std::vector<std::string_view>& words,
+  void take_call(const NcclLogRecord& from, const std::vector<std::string_view>& words,
                  std::uint32_t call) {
     NcclRecord record;
     record.call = call;
-    record.membership = membership_in(origin, words);
+    record.membership = membership_in(from, words);
     record.comm = out_.memberships[record.membership].comm;
     const std::uint64_t type = number(words, "datatype", kBytes.size() - 1);
     record.bytes = number(words, "count", kMostTraceBytes / kBytes[type]) * kBytes[type];
@@ -240,7 +210,7 @@ class LogReader {
   NcclRecords& out_;
   Trace& trace_;
   std::uint64_t line_ = 0;
-  std::map<std::int64_t, std::set<std::string>> hosts_of_;  // by pid
+  NcclLogLines lines_;
   // By process and address: the membership there now.
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> membership_of_;
   std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>>
