@@ -120,6 +120,16 @@ TEST(Diagnosis, TellsServersFromRanksAndLeavesSwitchesOut) {
   EXPECT_EQ(d.bottleneck, "switch");
 }
 
+TEST(Diagnosis, TellsAModelledSwitchFromAServer) {
+  Result result = run_of(0.5, 0.5, 0);
+  result.servers = {{"n2", 0, 0, 0.95, 0}, {"n1", 0, 0, 0.25, 0}};
+  const Diagnosis d = diagnosed(result);
+  EXPECT_EQ(cause(d, "modelled_switch").what, "busiest modelled switch, n2");
+  EXPECT_THAT(cause(d, "modelled_switch").figures.front(),
+              HasSubstr("the mean of 2 machines 60 %"));
+  EXPECT_EQ(d.bottleneck, "switch");
+}
+
 TEST(Diagnosis, SpreadsCallsOverRanksByWhatTheirBandwidthsSay) {
   Result result = run_of(0.5, 0.5, 0);
   // Two communicators of two ranks each, 0.4 s a call: busbw = algbw, as 2 (n - 1) / n is 1.
@@ -138,16 +148,28 @@ TEST(Diagnosis, SpreadsCallsOverRanksByWhatTheirBandwidthsSay) {
 TEST(Diagnosis, BlamesTheMachineThatDidNotKeepUp) {
   Result result = run_of(0.5, 0.5, 0);
   result.fidelity.modelled = result.fidelity.faithful = false;
-  result.fidelity.critical_lateness = 0.7;
+  result.fidelity.critical_lateness = 4;  // of the step without it
   result.fidelity.loop_busy = 0.95;
-  result.fidelity.reason = "lateness is 70 % of the step";
+  result.fidelity.reason = "lateness is 400 % of the step";
   const Diagnosis d = diagnosed(result);
   EXPECT_EQ(d.bottleneck, "host-cpu");
   EXPECT_EQ(d.findings.front().key, "lateness");
-  EXPECT_DOUBLE_EQ(d.findings.front().seconds, 0.7);
+  EXPECT_DOUBLE_EQ(d.findings.front().seconds, 0.8);
   EXPECT_THAT(d.findings.front().remedy, HasSubstr("scale.dilation"));
   result.fidelity.throttled = 0.4;
   EXPECT_THAT(diagnosed(result).findings.front().remedy, HasSubstr("quota"));
+}
+
+TEST(Diagnosis, BlamesASwitchThatIsAlwaysBusy) {
+  Result result = run_of(0.5, 0.5, 0);
+  result.fidelity.modelled = false;
+  result.played_wall_seconds = 10;
+  result.network_switch = SwitchReport{"compiled", "10.0.0.254", 9.5, 0};
+  const Diagnosis d = diagnosed(result);
+  EXPECT_EQ(d.bottleneck, "host-cpu");
+  EXPECT_DOUBLE_EQ(cause(d, "switch").seconds, 0.95);
+  result.network_switch->processor_seconds = 5;
+  EXPECT_EQ(diagnosed(result).bottleneck, "latency");
 }
 
 TEST(Diagnosis, NamesStallsAndStepsThatDiffer) {

@@ -15,6 +15,7 @@ namespace ghostrank {
 struct StepFigures {
   const StoredRun& run;
   double seconds = 0, compute = 0, exposed = 0, bubble = 0;  // medians over iterations
+  NicSetting setting;
   std::vector<NicUse> nics;
   std::string bottleneck;
 
@@ -27,6 +28,9 @@ void find_network(const StepFigures& step, std::vector<Cause>& findings);
 void find_servers(const StepFigures& step, std::vector<Cause>& findings);
 void find_other_jobs(const StepFigures& step, std::vector<Cause>& findings);
 void find_machine(const StepFigures& step, std::vector<Cause>& findings);
+
+// The share of a core that a switch beside the ranks used; 0: none did, or it is not known.
+double switch_busy(const Result& result);
 
 // Adds what a resource is busy for: at most what ranks wait for, unless it is busy all the time.
 void add_resource(const StepFigures& step, Cause finding, double busy,

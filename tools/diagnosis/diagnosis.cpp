@@ -51,7 +51,8 @@ StepLoad load_of(const StepFigures& step) {
   for (const ServerReport& s : result.servers)
     load.helper_busy = std::max(load.helper_busy, s.busy);
   load.collective_seconds = time_of_calls(result);
-  load.kept_up = result.fidelity.faithful || result.fidelity.modelled;
+  load.kept_up = (result.fidelity.faithful || result.fidelity.modelled) &&
+                 switch_busy(result) < kSaturated;  // a switch that played beside the ranks
   load.of_several_jobs = !result.jobs.empty();
   load.compresses = result.compression.has_value();
   return load;
@@ -64,11 +65,11 @@ StepFigures step_of(const StoredRun& run) {
                    median_of(result, &IterationReport::compute_seconds),
                    median_of(result, &IterationReport::exposed_comm_seconds),
                    median_of(result, &IterationReport::bubble_seconds),
+                   nic_setting(run),
                    {},
                    {}};
   const bool timed = result.jobs.empty();
-  step.nics =
-      nic_uses(result.nics, nic_setting(run), timed ? step.seconds : 0, seconds_of_all(result));
+  step.nics = nic_uses(result.nics, step.setting, timed ? step.seconds : 0, seconds_of_all(result));
   if (run.judged && !result.iterations.empty()) step.bottleneck = bottleneck_of(load_of(step));
   return step;
 }
@@ -125,11 +126,13 @@ std::string diagnosis_text(const StoredRun& run, const Diagnosis& diagnosis, con
   const bool good = result.fidelity.modelled || result.fidelity.faithful;
   const std::string first = run.judged ? verdict(result) : kUnjudged;
   std::string text = (good ? paint.good(printable(first)) : paint.bad(printable(first))) + "\n\n";
-  std::vector<Fact> facts{{"job", run.stored.job}};
+  std::vector<Fact> facts;
+  if (!run.stored.job.empty()) facts.push_back({"job", run.stored.job});
   if (diagnosis.step) facts.push_back({"step time", humane_seconds(*diagnosis.step)});
   if (!diagnosis.bottleneck.empty())
     facts.push_back({"bottleneck", bottleneck_text(diagnosis.bottleneck)});
   text += render(facts);
+  const bool alone = facts.empty();  // what follows stands below the first line
   for (const Cause& f : diagnosis.findings) {
     const std::string share = share_text(f, diagnosis);
     text += "\n" + paint.bold(printable(f.what)) + ": " + (f.at_most ? "at most " : "") +
@@ -137,7 +140,7 @@ std::string diagnosis_text(const StoredRun& run, const Diagnosis& diagnosis, con
     for (const std::string& figure : f.figures) text += "  " + printable(figure) + "\n";
     if (!f.remedy.empty()) text += "  -> " + printable(f.remedy) + "\n";
   }
-  if (!diagnosis.nothing.empty()) text += "\n" + printable(diagnosis.nothing) + "\n";
+  if (!diagnosis.nothing.empty()) text += (alone ? "" : "\n") + printable(diagnosis.nothing) + "\n";
   return text;
 }
 

@@ -1,4 +1,6 @@
 // Whether the machines that played the run kept up, and what held them up.
+#include <algorithm>
+
 #include "tools/diagnosis/causes.h"
 #include "tools/text/humane.h"
 
@@ -10,16 +12,17 @@ constexpr double kBusy = 0.8, kHeldUp = 0.01;  // bounds of a faithful run
 void find_lateness(const StepFigures& step, std::vector<Cause>& findings) {
   const Fidelity& f = step.run.result.fidelity;
   if (!step.run.judged || f.modelled || (f.faithful && f.critical_lateness < kLeastShare)) return;
+  // The error is relative to the step without it.
+  const double late = std::max(0.0, f.critical_lateness);
   Cause finding{"lateness",
                 "this machine, which did not keep up",
-                f.critical_lateness * step.seconds,
+                step.seconds * late / (1 + late),
                 false,
                 {},
                 ""};
   if (!f.reason.empty()) finding.figures.push_back(f.reason);
   finding.figures.push_back("lateness p99 " + humane_seconds(f.lateness_us_p99 * 1e-6) + ", max " +
-                            humane_seconds(f.lateness_us_max * 1e-6) + ", on the critical path " +
-                            humane_percent(f.critical_lateness) + " of the step");
+                            humane_seconds(f.lateness_us_max * 1e-6));
   std::string held = "loop busy " + humane_percent(f.loop_busy);
   if (f.run_queue_wait >= 0) held += ", held up " + humane_percent(f.run_queue_wait);
   if (f.queued >= 0) held += ", in the kernel's run queue " + humane_percent(f.queued);
@@ -56,21 +59,24 @@ void find_stalls(const StepFigures& step, std::vector<Cause>& findings) {
 }
 
 void find_switch(const StepFigures& step, std::vector<Cause>& findings) {
-  const Result& result = step.run.result;
-  if (!result.network_switch || !result.network_switch->processor_seconds ||
-      result.played_wall_seconds <= 0)
-    return;
-  const double busy = *result.network_switch->processor_seconds / result.played_wall_seconds;
+  const double busy = switch_busy(step.run.result);
+  if (busy < kSaturated) return;
   Cause finding{"switch",
-                "the switch that played (" + result.network_switch->target + ")",
+                "the switch that played (" + step.run.result.network_switch->target + ")",
                 0,
                 false,
                 {"busy " + humane_percent(busy) + " of a core"},
                 "a core of its own, or a larger scale.dilation"};
-  if (busy >= kSaturated) add_resource(step, std::move(finding), busy, findings);
+  add_resource(step, std::move(finding), busy, findings);
 }
 
 }  // namespace
+
+double switch_busy(const Result& result) {
+  const std::optional<SwitchReport>& sw = result.network_switch;
+  if (!sw || !sw->processor_seconds || result.played_wall_seconds <= 0) return 0;
+  return *sw->processor_seconds / result.played_wall_seconds;
+}
 
 void find_machine(const StepFigures& step, std::vector<Cause>& findings) {
   find_lateness(step, findings);

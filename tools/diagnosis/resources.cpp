@@ -1,5 +1,6 @@
 // What a step needs of NICs, links and servers, and what other jobs on the fabric cost it.
 #include <algorithm>
+#include <charconv>
 
 #include "tools/diagnosis/causes.h"
 #include "tools/text/humane.h"
@@ -70,6 +71,15 @@ void find_link(const StepFigures& step, std::vector<Cause>& findings) {
   add_resource(step, std::move(finding), link.utilisation, findings);
 }
 
+// Whether "n8" is a node behind those of ranks and servers.
+bool is_modelled_switch(const StepFigures& step, const std::string& name) {
+  int node = 0;
+  const char* const end = name.data() + name.size();
+  if (name.size() < 2 || name[0] != 'n') return false;
+  const auto read = std::from_chars(name.data() + 1, end, node);
+  return read.ec == std::errc() && read.ptr == end && node >= step.setting.all_nodes;
+}
+
 }  // namespace
 
 void add_resource(const StepFigures& step, Cause finding, double busy,
@@ -91,15 +101,19 @@ void find_servers(const StepFigures& step, std::vector<Cause>& findings) {
   if (servers.empty()) return;
   const ServerReport& busiest = *std::max_element(
       servers.begin(), servers.end(), [](const auto& a, const auto& b) { return a.busy < b.busy; });
-  Cause finding{"server_cores", "cores of the busiest server, " + busiest.name, 0, false, {}, ""};
   double mean = 0;
   for (const ServerReport& s : servers) mean += s.busy / static_cast<double>(servers.size());
-  finding.figures.push_back("busy " + humane_percent(busiest.busy) + " of the time, the mean of " +
-                            humane_count(static_cast<double>(servers.size()), "machine") + " " +
-                            humane_percent(mean));
-  finding.remedy =
-      "more servers or cores (servers.count, servers.cores), or faster memory "
-      "(servers.memory_GBps)";
+  const bool is_switch = is_modelled_switch(step, busiest.name);
+  Cause finding{
+      is_switch ? "modelled_switch" : "server_cores",
+      (is_switch ? "busiest modelled switch, " : "cores of the busiest server, ") + busiest.name,
+      0,
+      false,
+      {"busy " + humane_percent(busiest.busy) + " of the time, the mean of " +
+       humane_count(static_cast<double>(servers.size()), "machine") + " " + humane_percent(mean)},
+      is_switch ? "fewer or larger packets, or a faster switch"
+                : "more servers or cores (servers.count, servers.cores), or faster "
+                  "memory (servers.memory_GBps)"};
   add_resource(step, std::move(finding), busiest.busy, findings);
 }
 

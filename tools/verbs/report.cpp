@@ -14,7 +14,7 @@ int verb_report(const Argv& argv) {
       "Write one self-contained page of HTML about a result, or about several side by side, "
       "with ratios to the first. It needs no network and no scripts.",
       "ghostrank report");
-  app.add_option("files", files,
+  app.add_option("result", files,
                  "results of 'run --json', or one file of 'compare JOB', 'sweep' or 'bench "
                  "COLLECTIVE' with "
                  "--json")

@@ -1,5 +1,6 @@
 // What `bench COLLECTIVE --json` wrote (nccl-tests' form) as a page: a row for each size.
-#include "tools/report/page/drawn.h"
+#include <algorithm>
+
 #include "tools/report/page/html.h"
 #include "tools/report/page/job_words.h"
 #include "tools/report/page/pages.h"
@@ -48,6 +49,13 @@ Table rows_of(const Field& root) {
          cell(figures["nwrong"], humane_count), cell(row["ghostrank"]["messages"], humane_count)});
   }
   return table;
+}
+
+// A picture that stands alone elsewhere, without its XML declaration; the page's style sheet gives
+// it the page's colours.
+std::string drawn(const std::string& svg) {
+  const std::size_t begin = std::min(svg.find("<svg"), svg.size());
+  return "<div class=\"drawn\">" + svg.substr(begin) + "</div>\n";
 }
 
 std::string curve_of(const Field& root) {

@@ -1,11 +1,25 @@
 // A comparison of variants of a job (schema ghostrank/compare/1) as a page.
 #include "profiles/input/keys.h"
 #include "tools/compare/ab/comparison.h"
-#include "tools/report/page/drawn.h"
 #include "tools/report/page/html.h"
 #include "tools/report/page/pages.h"
+#include "tools/report/page/pictures.h"
 
 namespace ghostrank {
+namespace {
+
+std::vector<StepDots> dots_of(const AbComparison& c, const AbSummary& s) {
+  std::vector<StepDots> columns;
+  for (std::size_t i = 0; i < c.variants.size(); ++i) {
+    const VariantSummary& v = s.variants[i];
+    columns.push_back({c.variants[i].name, v.samples, v.median, {}});
+    if (v.ci95) columns.back().interval = {v.ci95->low, v.ci95->high};
+  }
+  return columns;
+}
+
+}  // namespace
+
 std::string comparison_page(const std::string& file) {
   const AbComparison c = read_ab_comparison(file);
   const AbSummary s = summarize(c);
@@ -18,7 +32,8 @@ std::string comparison_page(const std::string& file) {
   if (s.blocks > 0)
     html += section("Ratios", html_facts(ab_facts(c, s))) +
             section("Variants", html_table(ab_table(c, s))) +
-            section("Step times", drawn(ab_svg(c, s)));
+            figure("a dot is a run, the bar the median, the band its 95 % interval",
+                   step_dots(dots_of(c, s)));
   html += section("Notes", html_list(c.notes));
   std::vector<Fact> facts{{"file", file},
                           {"job", c.job},

@@ -60,10 +60,9 @@ std::string figure(std::string_view caption, const std::string& html) {
   return "<figure>" + html + element("figcaption", caption) + "</figure>\n";
 }
 
-std::string folded(std::string_view title, const std::string& html, bool open) {
+std::string folded(std::string_view title, const std::string& html) {
   if (html.empty()) return "";
-  return std::string("<details") + (open ? " open=\"open\"" : "") + ">" +
-         element("summary", title) + "\n" + html + "</details>\n";
+  return "<details>" + element("summary", title) + "\n" + html + "</details>\n";
 }
 
 std::string html_page(std::string_view title, const std::string& html) {

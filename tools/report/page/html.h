@@ -24,7 +24,7 @@ std::string html_list(const std::vector<std::string>& lines);
 // Empty where the html inside is.
 std::string section(std::string_view title, const std::string& html);
 std::string figure(std::string_view caption, const std::string& html);
-std::string folded(std::string_view title, const std::string& html, bool open = false);
+std::string folded(std::string_view title, const std::string& html);
 
 // The whole document, with its style sheet.
 std::string html_page(std::string_view title, const std::string& html);

@@ -19,13 +19,13 @@ struct StepBar {
 };
 std::string step_bars(const std::vector<StepBar>& bars);
 
-// A column of dots for each run, one for each iteration, in order. Empty where no run has two that
-// differ.
+// A column of dots for each run or variant, one for each step, in order. Empty where no column has
+// two that differ.
 struct StepDots {
   std::string name;
   std::vector<double> seconds;
   double median = 0;
-  std::optional<std::pair<double, double>> interval;  // of the mean
+  std::optional<std::pair<double, double>> interval;  // 95 %
 };
 std::string step_dots(const std::vector<StepDots>& columns);
 

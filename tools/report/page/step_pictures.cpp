@@ -1,4 +1,4 @@
-// Where the step goes, and how it varies from iteration to iteration.
+// Where the step goes, and how it varies.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -135,7 +135,7 @@ std::string step_dots(const std::vector<StepDots>& columns) {
     if (c.interval)
       body += page::box(middle - half, y_of(c.interval->second), 2 * half,
                         y_of(c.interval->first) - y_of(c.interval->second), "interval",
-                        "95 % of the mean: " + humane_seconds(c.interval->first) + " to " +
+                        "95 %: " + humane_seconds(c.interval->first) + " to " +
                             humane_seconds(c.interval->second));
     if (!c.seconds.empty())
       body += page::line(middle - half, y_of(c.median), middle + half, y_of(c.median), "median");
@@ -146,11 +146,10 @@ std::string step_dots(const std::vector<StepDots>& columns) {
           middle +
           half * (2 * (static_cast<double>(k) + 0.5) / static_cast<double>(c.seconds.size()) - 1);
       body += page::dot(x, y_of(c.seconds[k]), 3.5, "dot",
-                        "iteration " + std::to_string(k) + ": " + humane_seconds(c.seconds[k]));
+                        std::to_string(k) + ": " + humane_seconds(c.seconds[k]));
     }
   }
-  return page::svg(kLeft + width + 12, kTop + kHeight + kBottom, "step time of each iteration",
-                   body);
+  return page::svg(kLeft + width + 12, kTop + kHeight + kBottom, "step times", body);
 }
 
 }  // namespace ghostrank
