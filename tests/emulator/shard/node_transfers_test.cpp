@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "collectives/common/dice.h"
-#include "emulator/shard/ranks/lone_ports.h"
 #include "profiles/planners/plan.h"
 #include "profiles/workload/program_builder.h"
+#include "tests/emulator/play.h"
 #include "tests/emulator/support.h"
 #include "tests/profiles/support.h"
 #include "tests/variable.h"
@@ -16,6 +16,7 @@
 namespace ghostrank {
 namespace {
 
+using testing::has_lone_ports;
 using testing::report_text;
 using testing::SmallJob;
 
@@ -25,11 +26,12 @@ struct RingShape {
 
 // Passes in which each rank sends to another one of its node, sends on what came, and computes
 // beside that; then all ranks of the node, or those of one number on all nodes, meet. Each rank
-// computes for times of its own.
+// computes for times of its own. In some jobs GPU 2 receives from GPU 0, too, so that its port is
+// not alone.
 Program ring_program(std::uint64_t seed, int rank, const RingShape& shape) {
   checking::Dice dice(seed), own(seed * 1000 + static_cast<std::uint64_t>(rank));
   ProgramBuilder out({"compute", "in", "out"});
-  const bool skewed = dice.below(2) == 0;
+  const bool skewed = dice.below(2) == 0, further = dice.below(3) == 0 && shape.gpus > 2;
   const auto delay = [&](std::size_t stream) {
     const std::uint64_t all = dice.below(40), alone = own.below(300);
     const auto us = static_cast<Picoseconds>(skewed ? alone : all);
@@ -49,6 +51,10 @@ Program ring_program(std::uint64_t seed, int rank, const RingShape& shape) {
       if (dice.below(2) == 0) out.after(0, 1);
       if (sends_on) out.after(2, 1);
     }
+    if (further && rank % shape.gpus == 0)
+      out.send(2, out.label("further"), 0, 2, DataType::uint8, 2 * count);
+    if (further && rank % shape.gpus == 2)
+      out.recv(1, out.label("further"), 0, -2, DataType::uint8, 2 * count);
     out.after(0, 1);
     if (dice.below(2) == 0) out.after(0, 2);
     if (dice.below(3) == 0) {
@@ -119,12 +125,6 @@ SmallJob rings_by_events(SmallJob job) {
       program.at_once.back() = 2;
     }
   return job;
-}
-
-bool has_lone_ports(const JobSpec& spec, const Workload& workload) {
-  const Cluster cluster(spec, workload, 1);
-  const Schedules schedules(spec, workload, cluster);
-  return LonePorts(workload, cluster, schedules).any();
 }
 
 TEST(NodeTransfers, TakeAsLongAsTheirMessages) {
