@@ -248,6 +248,9 @@ class Ends {
     GroupParty from = 0, to = 0;
     std::uint64_t bytes = 0, messages = 0;
     Carriage carriage = Carriage::reliable;
+    // Edges of one sender and number carry the same notes, of which one copy leaves where the
+    // network copies. 0: it is not known which notes go to many.
+    std::uint32_t copies = 0;
   };
   virtual std::vector<Edge> traffic(const Call& call) const = 0;
   virtual bool exact() const { return true; }  // false: traffic() is an estimate
@@ -269,6 +272,8 @@ class Ends {
   virtual double error_bound(const Call& /*call*/, double /*largest*/) const { return 0; }
   // Why the scheme cannot serve the call; empty: it can.
   virtual std::string refuses(const Call& /*call*/) const { return ""; }
+  // True: the scheme is about notes that the network copies, which a real network does not.
+  virtual bool needs_copies() const { return false; }
 
  private:
   int size_;

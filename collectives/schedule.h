@@ -432,6 +432,14 @@ struct Communicator {
   // The NIC of each rank, numbered over the cluster; empty: every rank has its own.
   std::vector<std::int32_t> nic_of{};
   OmniReduceSpec omnireduce{};
+  // The switches at the ranks' NICs; without leaf_of none are modelled.
+  struct Switches {
+    std::vector<std::int32_t> leaf_of, port_of;  // by rank; leaves are numbered pod by pod
+    int pods = 1, leaves = 1, spines = 1;        // leaves and spines of a pod
+    int cores = 1;                               // that a spine has links to
+    int ports = 1;                               // of the largest leaf, for NICs
+    bool regular = true;  // false: these numbers do not tell how they are joined
+  } switches{};
 };
 
 // Closed-form costs, written independently of the schedule; the tests compare the two.

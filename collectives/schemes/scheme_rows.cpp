@@ -6,6 +6,7 @@
 #include "collectives/libraries.h"
 #include "collectives/schemes/atp.h"
 #include "collectives/schemes/keyed/key_schemes.h"
+#include "collectives/schemes/multicast.h"
 #include "collectives/schemes/omnireduce.h"
 #include "collectives/schemes/sharp.h"
 #include "collectives/schemes/sparse_lists.h"
@@ -75,6 +76,14 @@ std::span<const Algorithm> scheme_rows() {
          {Func::all_reduce, Func::reduce_scatter, Func::all_gather, Func::broadcast, Func::reduce})
       rows.push_back({.library = kSchemes, .func = func, .name = "switchml", .ends = switchml});
     rows.push_back({.library = kSchemes, .func = Func::all_reduce, .name = "sharp", .ends = sharp});
+    for (const Multicast scheme : {Multicast::orca, Multicast::elmo, Multicast::unicast})
+      rows.push_back({.library = kSchemes,
+                      .func = Func::broadcast,
+                      .name = name_of(scheme),
+                      .ends = [scheme](int ranks, const Communicator& comm) {
+                        const InSwitch& in = comm.in_switch;
+                        return multicast_ends(scheme, ranks, {in.packet_elements, in.slots}, comm);
+                      }});
     const auto add = [&](const char* name, auto ends) {
       rows.push_back({.library = kSchemes, .func = Func::all_reduce, .name = name, .ends = ends});
     };

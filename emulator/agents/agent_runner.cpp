@@ -345,9 +345,10 @@ void AgentRunner::make_agent(State& s) {
 AgentRunner::Fails AgentRunner::fails(const State& s) const {
   if (s.address.local < ranks_.size()) return Fails::never;
   const int helper = s.position - s.use->ends->size();
-  const PartyKind kind = s.use->helpers[static_cast<std::size_t>(helper)].kind;
-  if (kind == PartyKind::network_switch) return Fails::goes_away;
-  const bool stops = kind == PartyKind::server && helper % machine_.places == machine_.stops;
+  const Helper& which = s.use->helpers[static_cast<std::size_t>(helper)];
+  if (which.kind == PartyKind::network_switch) return Fails::goes_away;
+  const bool stops = which.kind == PartyKind::server && which.beside == kNoRank &&
+                     helper % machine_.places == machine_.stops;
   return stops ? Fails::stops : Fails::never;
 }
 

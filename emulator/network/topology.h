@@ -123,12 +123,9 @@ class Topology {
   bool one_path() const { return routing_->per == Routing::Per::connection; }
   std::string_view routing() const { return routing_->name; }
 
-  // Return, for a path with `links` links, the latency of each hop before a link, and of the hop
-  // after the last link. All hops together make latency().
+  // Returns, for a path with `links` links, the latency of each hop before a link. The hop after
+  // the last link has what is left of latency().
   Picoseconds stretch(Nic from, Nic to, int links) const { return latency(from, to) / (links + 1); }
-  Picoseconds last_stretch(Nic from, Nic to, int links) const {
-    return latency(from, to) - links * stretch(from, to, links);
-  }
   // Returns the latency from end to end of a path with `links` links, including theirs.
   Picoseconds path_latency(Nic from, Nic to, int links) const {
     return latency(from, to) + links * spec_.link_latency;

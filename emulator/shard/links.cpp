@@ -16,6 +16,12 @@ namespace {
 
 std::uint32_t target_of_link(std::uint32_t link) { return kMostTargets - 1 - link; }
 
+// The latency of a hop before a link on a path with `links` links. Copies of a note reach a link
+// that they share at one time, wherever they go: each hop takes the share of the longest path.
+Picoseconds stretch_of(const Topology& topology, Nic from, Nic to, int links, bool copied) {
+  return topology.stretch(from, to, copied ? topology.routes().longest() : links);
+}
+
 }  // namespace
 
 // Returns a number that names the next message, of whatever kind, that a party of this shard sends
@@ -151,7 +157,9 @@ void Shard::note_by_links(const LeavingNote& note, NoteTree& tree, WorldParty pa
 // later. `event`: at its target. `sender`: the flight that a full ring holds; null: none.
 void Shard::depart(Event& event, OnLinks& way, Moment start, Picoseconds duration, Flight* sender) {
   const Nic to = nic_to(event, way.target);
-  const Picoseconds stretch = cluster_.topology().stretch(way.from, to, path_of(way).links());
+  const bool copied = way.rest != kNil && held_[way.rest].message.header.nonce != 0;
+  const Picoseconds stretch =
+      stretch_of(cluster_.topology(), way.from, to, path_of(way).links(), copied);
   event.t = {start.at + stretch, start.slip};
   // No sooner than handed over, and both its ends behind those that the NIC sent before.
   if (reanchor_) {
@@ -272,12 +280,13 @@ void Shard::pass_link(const Event& event) {
   int shard = location.shard;
   if (static_cast<int>(way.passed()) == links) {
     next.kind = Event::Kind::landing;
-    const Picoseconds hop = speed.latency + topology.last_stretch(way.from, to, links);
+    const Picoseconds before_last = stretch_of(topology, way.from, to, links, copies != 0);
+    const Picoseconds hop = speed.latency + topology.latency(way.from, to) - links * before_last;
     next.t.at = out.tail + hop;
     way.tail = out.head + hop;  // its last byte is the event's
     next.rank = location.local;
   } else {
-    const Picoseconds hop = speed.latency + topology.stretch(way.from, to, links);
+    const Picoseconds hop = speed.latency + stretch_of(topology, way.from, to, links, copies != 0);
     next.t.at = out.head + hop;
     way.tail = out.tail + hop;
     const std::uint32_t link_after = path.link(way.passed());

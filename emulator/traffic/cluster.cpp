@@ -314,6 +314,7 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   for (const WorldRank rank : members_of(group)) comm.nic_of.push_back(location(rank).nic.value());
   comm.at_servers = servers_of(own, workload_, kind, row);
   comm.omnireduce = own.collectives.omnireduce;
+  if (topology_.links() > 0) comm.switches = switches_at(spec, members_of(group));
   const auto size = static_cast<int>(members_of(group).size());
   const auto make_ends = [&] {
     try {
@@ -325,6 +326,10 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   };
   make_ends();
   use.helpers = use.ends->helpers();
+  if (use.ends->needs_copies() && is_network(spec.fabric.kind))
+    refuse(
+        "needs switches that copy its packets, which only a modelled network has; use "
+        "fabric.kind: virtual or memory, or unicast");
   const auto is_switch = [](const Helper& h) { return h.kind == PartyKind::network_switch; };
   if (!spec.network_switch.fails_at.empty() && !use.ends->survives().restart &&
       std::ranges::any_of(use.helpers, is_switch))
@@ -368,6 +373,36 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
   }
   scheme_of_[{group, row.name}] = static_cast<int>(schemes_.size());
   schemes_.push_back(std::move(use));
+}
+
+// The switches as a scheme may name them in its packets.
+Communicator::Switches Cluster::switches_at(const JobSpec& spec,
+                                            const std::vector<WorldRank>& ranks) const {
+  using Kind = TopologySpec::Kind;
+  Communicator::Switches switches;
+  const SwitchGraph& graph = topology_.routes().graph();
+  const Kind kind = spec.cluster.topology.kind;
+  switches.regular = kind != Kind::file;
+  if (kind == Kind::fat_tree) {
+    const FatTree size = fat_tree_of(spec.cluster);
+    switches.pods = size.pods;
+    switches.leaves = size.leaves;
+    switches.spines = size.spines;
+    switches.cores = size.cores;
+  } else {
+    switches.leaves = static_cast<int>(graph.leaves);
+    switches.spines = std::max(1, static_cast<int>(graph.switches.size() - graph.leaves));
+  }
+  std::vector<int> taken(graph.leaves);
+  VectorBy<Nic, int> port(graph.leaf_of.size());
+  for (const Nic nic : graph.leaf_of.keys()) port[nic] = taken[graph.leaf_of[nic]]++;
+  switches.ports = *std::ranges::max_element(taken);
+  for (const WorldRank rank : ranks) {
+    const Nic nic = location(rank).nic;
+    switches.leaf_of.push_back(static_cast<std::int32_t>(graph.leaf_of[nic]));
+    switches.port_of.push_back(port[nic]);
+  }
+  return switches;
 }
 
 // Gives the communicator slots that no other one has on a NIC of its ranks; where it crosses

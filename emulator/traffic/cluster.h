@@ -158,6 +158,8 @@ class Cluster {
                                  std::size_t helper) const;
   Location switch_location(const JobSpec& spec, const SchemeUse& use, const Helper& helper);
   Location new_switch(Location near);
+  Communicator::Switches switches_at(const JobSpec& spec,
+                                     const std::vector<WorldRank>& ranks) const;
   void reserve_slots(const JobSpec& spec, SchemeUse& use, Communicator& comm);
 
   const Workload& workload_;

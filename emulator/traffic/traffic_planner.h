@@ -313,6 +313,18 @@ class TrafficPlanner {
     return call.target == kNoRank ? schedules_.get(call.group, *ops_.at(call)).scheme : nullptr;
   }
 
+  // The path of a note's first copy, which the others share as far as they can
+  // (Shard::note_by_links).
+  struct WayOfCopies {
+    std::uint32_t path = 0, paths = 0;  // 0 paths: no copy has taken links yet
+  };
+  // Notes of one sender and number (Edge::copies).
+  struct Copies {
+    std::uint64_t egress = 0;  // bytes that take the sender's NIC
+    int receivers = 0;         // on other nodes
+    WayOfCopies way{};
+  };
+
   // Adds what the agents of a scheme send if nothing is lost.
   void add_notes(CollectiveTraffic& row, const Call& call, const Algorithm& scheme,
                  std::uint64_t times) {
@@ -329,32 +341,41 @@ class TrafficPlanner {
              cluster_.location(cluster_.world_party(use, edge.to)).node;
     };
     // Bytes that each sender's NIC sends. A modelled network copies a note to many, so it uses the
-    // NIC once. The edges do not tell which notes go to many, so the largest edge is the lower
-    // bound.
-    std::map<GroupParty, std::uint64_t> takes;
+    // NIC once. Where the edges do not tell which notes go to many (Edge::copies is 0), the largest
+    // edge is the lower bound.
+    std::map<std::pair<GroupParty, std::uint32_t>, Copies> notes;
     for (const Ends::Edge& edge : edges) {
-      std::uint64_t& bytes = takes[edge.from];
-      if (leaves(edge)) bytes = copies_ ? std::max(bytes, edge.bytes) : bytes + edge.bytes;
+      if (!leaves(edge)) continue;
+      auto& [egress, receivers, way] = notes[{edge.from, edge.copies}];
+      egress = copies_ ? std::max(egress, edge.bytes) : egress + edge.bytes;
+      ++receivers;
     }
-    // Copies of a modelled switch share links, too: the largest edge by sender and link.
-    std::map<std::pair<GroupParty, std::uint32_t>, LedgerCell> copied;
+    // Copies share links, too: the largest edge by sender, number and link. A switch's notes
+    // without a number count as copies.
+    std::map<std::tuple<GroupParty, std::uint32_t, std::uint32_t>, LedgerCell> copied;
     for (const Ends::Edge& edge : edges) {
       const WorldParty from = cluster_.world_party(use, edge.from);
       const WorldParty to = cluster_.world_party(use, edge.to);
       const NicPair nics{cluster_.location(from).nic, cluster_.location(to).nic};
       if (edge.messages > 0) {  // 0: used only where something goes wrong
-        const std::uint64_t egress = leaves(edge) ? std::exchange(takes[edge.from], 0) : 0;
+        Copies& same = notes[{edge.from, edge.copies}];
+        const std::uint64_t egress = leaves(edge) ? std::exchange(same.egress, 0) : 0;
         const RoutedConnection way{index | kSchemeFlows, 0, from, to};
         add_between(row, way, nics, {edge.bytes, edge.messages}, egress, times);
-        const bool copies = copies_ && cluster_.topology().is_switch(nics.source);
+        const bool copies =
+            copies_ && (edge.copies > 0 || cluster_.topology().is_switch(nics.source));
+        if (copies && same.receivers > 1)
+          copied_bytes_[{nics.source, nics.target}] += edge.bytes * times;
         std::map<std::uint32_t, LedgerCell> of_edge;
-        on_links(way, nics, {edge.bytes * times, edge.messages * times},
-                 [&](std::uint32_t link, const LedgerCell& sum) {
-                   if (copies) of_edge[link] += sum;
-                   if (!copies) add_to_link(link, sum);
-                 });
+        on_links(
+            way, nics, {edge.bytes * times, edge.messages * times},
+            [&](std::uint32_t link, const LedgerCell& sum) {
+              if (copies) of_edge[link] += sum;
+              if (!copies) add_to_link(link, sum);
+            },
+            edge.copies > 0 ? &same.way : nullptr);
         for (const auto& [link, sum] : of_edge) {
-          LedgerCell& most = copied[{edge.from, link}];
+          LedgerCell& most = copied[{edge.from, edge.copies, link}];
           most = {std::max(most.bytes, sum.bytes), std::max(most.messages, sum.messages)};
         }
       }
@@ -362,7 +383,7 @@ class TrafficPlanner {
       plan_.sends_packets |= edge.carriage == Carriage::packet && leaves(edge);
       if (connections_) connections_->insert({index | kSchemeFlows, 0, from, to, nics});
     }
-    for (const auto& [at, most] : copied) add_to_link(at.second, most);
+    for (const auto& [at, most] : copied) add_to_link(std::get<2>(at), most);
   }
 
   int chain_of(const Call& call) {
@@ -482,10 +503,11 @@ class TrafficPlanner {
   }
 
   // Calls `add` with every link that some of `sum` takes, and how much of it. If routing chooses
-  // per message or flowlet, each path gets an equal share.
+  // per message or flowlet, each path gets an equal share. `copies`: of the note to many that this
+  // is part of; null: it is none.
   template <typename Add>
   void on_links(const RoutedConnection& connection, const NicPair& nics, const LedgerCell& sum,
-                const Add& add) const {
+                const Add& add, WayOfCopies* copies = nullptr) const {
     const Topology& topology = cluster_.topology();
     if (cluster_.location(connection.from).node == cluster_.location(connection.to).node) return;
     const std::uint32_t paths = topology.paths(nics.source, nics.target);
@@ -494,8 +516,13 @@ class TrafficPlanner {
       for (int i = 0; i < path.links; ++i) add(path.link[i], part);
     };
     if (paths == 0) return;
-    if (topology.one_path())
-      return along(topology.choose(connection, nics.source, nics.target), sum);
+    if (topology.one_path()) {
+      WayOfCopies alone;
+      WayOfCopies& first = copies ? *copies : alone;
+      if (first.paths == 0) first = {topology.choose(connection, nics.source, nics.target), paths};
+      return along(static_cast<std::uint32_t>(std::uint64_t{first.path} * paths / first.paths),
+                   sum);
+    }
     for (std::uint32_t number = 0; number < paths; ++number)
       along(number, {sum.bytes / paths + (number < sum.bytes % paths),
                      sum.messages / paths + (number < sum.messages % paths)});
@@ -546,8 +573,10 @@ class TrafficPlanner {
     std::map<std::uint32_t, std::uint64_t> sent, received;
     for (const auto& [nics, sum] : pairs_) {
       if (topology.paths(nics.first, nics.second) == 0 || topology.is_switch(nics.first)) continue;
-      sent[topology.leaf_of(nics.first)] += sum.bytes;
-      received[topology.leaf_of(nics.second)] += sum.bytes;
+      const auto copied = copied_bytes_.find(nics);  // which may share these links
+      const std::uint64_t alone = sum.bytes - (copied == copied_bytes_.end() ? 0 : copied->second);
+      sent[topology.leaf_of(nics.first)] += alone;
+      received[topology.leaf_of(nics.second)] += alone;
     }
     Picoseconds busiest = 0;
     for (const auto* of_leaves : {&sent, &received})
@@ -575,6 +604,7 @@ class TrafficPlanner {
   // By kind of group, which may choose the algorithm, and call, whose `group` is a layout.
   std::map<std::pair<std::uint16_t, Call>, std::unique_ptr<Walked>> walked_;
   std::map<std::pair<Nic, Nic>, LedgerCell> pairs_;
+  std::map<std::pair<Nic, Nic>, std::uint64_t> copied_bytes_;  // of these, notes to many
   struct BothWays {
     std::uint64_t sent = 0, taken = 0;  // bytes
   };

@@ -24,6 +24,7 @@ using nlohmann::ordered_json;
 
 constexpr int kRanks = 8;  // of the communicator that we ask about
 constexpr std::array<std::string_view, 4> kFabrics{"memory", "virtual", "ofi", "packets"};
+constexpr std::size_t kModelled = 2;  // of these, the first ones
 
 struct Operation {
   Func func;
@@ -34,11 +35,16 @@ struct Operation {
 struct Scheme {
   std::string library, name;
   bool agents = false;
+  bool needs_copies = false;  // by the network, which a modelled one makes
   std::vector<Operation> operations;
   std::size_t helpers = 0;
   // The scheme's own wire format and P4 program; empty: it has none of its own.
   std::string wire_format, p4_program;
   std::optional<Survives> survives;  // only of schemes that send packets
+
+  std::span<const std::string_view> fabrics() const {
+    return std::span(kFabrics).first(needs_copies ? kModelled : kFabrics.size());
+  }
 };
 
 // How the agents of a communicator answer a call of every type.
@@ -118,6 +124,7 @@ void add_row(const Algorithm& row, Scheme& scheme) {
   }
   scheme.operations.push_back(ask(*ends, row.func));
   scheme.helpers = ends->helpers().size();
+  scheme.needs_copies = ends->needs_copies();
   if (ends->wire_format()) scheme.wire_format = ends->wire_format()->name();
   scheme.p4_program = ends->p4_program();
   if (sends_packets(*ends, scheme.operations.back())) scheme.survives = ends->survives();
@@ -173,7 +180,7 @@ std::string table_of(const std::vector<Scheme>& schemes) {
           "  " + name + "'s packets have a wire format of their own: " + s.wire_format + "\n";
     if (!s.p4_program.empty())
       bundles += "  " + name + "'s switch is played by a P4 program: " + s.p4_program + "\n";
-    const std::string fabrics = joined(kFabrics, [](std::string_view f) { return f; });
+    const std::string fabrics = joined(s.fabrics(), [](std::string_view f) { return f; });
     // Operations with the same types share a line.
     std::vector<std::pair<std::string, std::string>> lines;  // types, operations
     for (const Operation& o : s.operations) {
@@ -213,7 +220,7 @@ std::string json_of(const std::vector<Scheme>& schemes) {
       one["operations"].push_back(
           {{"op", name_of(o.func)}, {"types", types}, {"refused", refused}});
     }
-    for (const std::string_view fabric : kFabrics) one["fabrics"].push_back(fabric);
+    for (const std::string_view fabric : s.fabrics()) one["fabrics"].push_back(fabric);
     one["survives"] = nullptr;
     if (s.survives)
       one["survives"] = {{"loss", s.survives->loss},

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "collectives/agent.h"
@@ -35,20 +36,25 @@ struct KeptNote {
 // Reliable notes of an agent, in the order in which it sends them: those that find no room wait.
 class Outbox {
  public:
-  void send(Io& io, GroupParty to, const Note& note) {
+  void send(Io& io, std::span<const GroupParty> to, const Note& note) {
     if (!waiting_.empty() || !io.send(to, note, Carriage::reliable))
-      waiting_.emplace_back(to, note);
+      waiting_.push_back({{to.begin(), to.end()}, {to.front(), note}});
   }
+  void send(Io& io, GroupParty to, const Note& note) { send(io, std::span(&to, 1), note); }
   // Call it when there may be room. Returns true if nothing waits then.
   bool flush(Io& io) {
     for (; !waiting_.empty(); waiting_.pop_front())
-      if (!io.send(waiting_.front().party, waiting_.front().note(), Carriage::reliable))
+      if (!io.send(waiting_.front().to, waiting_.front().kept.note(), Carriage::reliable))
         return false;
     return true;
   }
 
  private:
-  std::deque<KeptNote> waiting_;
+  struct Waiting {
+    std::vector<GroupParty> to;
+    KeptNote kept;
+  };
+  std::deque<Waiting> waiting_;
 };
 
 }  // namespace ghostrank

@@ -36,19 +36,12 @@ class SharpSwitch final : public Agent {
         return;
     }
   }
-  void on_room(Io& io) override {
-    for (; !waiting_.empty(); waiting_.erase(waiting_.begin()))
-      if (!io.send(waiting_.front().to, waiting_.front().kept.note(), Carriage::reliable)) return;
-  }
+  void on_room(Io& io) override { outbox_.flush(io); }
 
  private:
   struct Partial {
     std::size_t messages = 0;
     Sum sum;
-  };
-  struct Waiting {  // a note that found no room
-    std::vector<GroupParty> to;
-    KeptNote kept;
   };
 
   // ---- Trees ----
@@ -113,8 +106,7 @@ class SharpSwitch final : public Agent {
 
   void send(Io& io, std::span<const GroupParty> to, Note note, Tag tag) {
     note.tag = static_cast<std::uint8_t>(tag);
-    if (!waiting_.empty() || !io.send(to, note, Carriage::reliable))
-      waiting_.push_back({{to.begin(), to.end()}, {to.front(), note}});
+    outbox_.send(io, to, note);
   }
 
   const SharpOptions options_;
@@ -127,7 +119,7 @@ class SharpSwitch final : public Agent {
   std::map<std::pair<std::uint32_t, std::uint32_t>, Partial> partial_;  // by call and chunk
   std::uint64_t summed_ = 0;                                            // bytes of these sums
   HeldBytes held_;
-  std::vector<Waiting> waiting_;
+  Outbox outbox_;
 };
 
 }  // namespace

@@ -115,11 +115,11 @@ constexpr std::array kKeys{
         .where("switch.target", "compiled dpdk bmv2 external"),
     Key{"switch.slots", KeyType::integer, "512",
         "slots of each communicator on the switch of a rail, and so the most packets that a worker "
-        "has in flight",
+        "has in flight; of orca, elmo and unicast the most runs of packets of the root",
         1, 16384}
-        .with_schemes("switchml sharp atp omnireduce_switch"),
+        .with_schemes("switchml sharp atp omnireduce_switch orca elmo unicast"),
     Key{"switch.packet_elements", KeyType::choice, "256", "elements of a packet", 0, 0, "32 64 256"}
-        .with_schemes("switchml omnireduce_switch"),
+        .with_schemes("switchml omnireduce_switch orca elmo unicast"),
     Key{"switch.memory_slots", KeyType::integer, "8192",
         "slots of one switch, for all communicators that it serves; those of a rail and a rack of "
         "32 nodes share one",

@@ -28,6 +28,7 @@ constexpr std::array kNames{"switchml",
                             "parameter_server",
                             "byteps",
                             "phub"};
+constexpr std::array kMulticast{"orca", "elmo", "unicast"};
 constexpr std::array kRates{0.0, 0.0, 0.01, 0.03, 0.1};
 
 struct FaultRun {
@@ -75,6 +76,21 @@ Communicator some_communicator(checking::Dice& dice, int& ranks) {
   return comm;
 }
 
+// Leaves of a Clos network, where some have several of the ranks and others none.
+Communicator::Switches some_switches(checking::Dice& dice, int ranks) {
+  Communicator::Switches at;
+  at.pods = static_cast<int>(1 + dice.below(3));
+  at.leaves = static_cast<int>(1 + dice.below(4));
+  at.spines = static_cast<int>(1 + dice.below(3));
+  at.ports = ranks;
+  for (int r = 0; r < ranks; ++r) {
+    const auto leaf = dice.below(static_cast<std::uint64_t>(at.pods * at.leaves));
+    at.leaf_of.push_back(static_cast<std::int32_t>(leaf));
+    at.port_of.push_back(r);
+  }
+  return at;
+}
+
 // A drawn sparsity; dense if `ranks` ranks cannot hold tensors of the drawn one.
 Sparsity some_sparsity(checking::Dice& dice, int ranks) {
   constexpr std::array kDensities{0.0, 0.02, 0.1, 0.5, 1.0};
@@ -87,11 +103,17 @@ FaultRun drawn_run(std::uint64_t seed) {
   checking::Dice dice(seed ^ 0xfa017);
   FaultRun run;
   int ranks = 0;
-  const Communicator comm = some_communicator(dice, ranks);
+  Communicator comm = some_communicator(dice, ranks);
   std::string_view scheme = kNames[dice.below(kNames.size())];
   if (scheme == "phub" && dice.happens(0.5)) scheme = "phub_racks";
-  const Func func = scheme == kNames[0] ? kFuncsOfSwitches[dice.below(kFuncsOfSwitches.size())]
-                                        : Func::all_reduce;
+  Func func = scheme == kNames[0] ? kFuncsOfSwitches[dice.below(kFuncsOfSwitches.size())]
+                                  : Func::all_reduce;
+  checking::Dice apart(seed ^ 0xca58);  // or all other draws would change
+  if (apart.happens(0.2)) {
+    scheme = kMulticast[apart.below(kMulticast.size())];
+    func = Func::broadcast;
+    if (apart.happens(0.7)) comm.switches = some_switches(apart, ranks);
+  }
   const Algorithm* row = find_algorithm(kSchemes, func, scheme);
   run.name = std::string(scheme) + " " + std::string(name_of(func)) + " of " +
              std::to_string(ranks) + " ranks";
@@ -144,8 +166,8 @@ TEST(FaultRuns, OfEverySchemeEndWithRightSums) {
     ++played;
   }
   RecordProperty("packets", std::to_string(packets));
-  if (runs < 1000) return;                       // too few for what follows
-  EXPECT_EQ(schemes.size(), kNames.size() + 1);  // and phub_racks
+  if (runs < 1000) return;                                           // too few for what follows
+  EXPECT_EQ(schemes.size(), kNames.size() + 1 + kMulticast.size());  // and phub_racks
   EXPECT_GT(played, runs * 9 / 10);
   EXPECT_NEAR(static_cast<double>(lost), expected, 0.1 * expected);
   EXPECT_GT(lost, 1000u);

@@ -432,6 +432,7 @@ RandomJob random_job(unsigned seed, std::string_view scheme) {
       random() % 2 == 0)
     add_halves(random, job);
   if (random() % 2 == 0) add_rates(random, spec.cluster, 3);
+  if (random() % 4 == 0) spec.collectives.algorithm(Func::broadcast) = "unicast";
   return {std::move(job), processes};
 }
 

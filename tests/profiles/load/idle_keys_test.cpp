@@ -454,18 +454,21 @@ TEST(IdleKeys, BesideAnotherKeyAreNotedWhereThatIsGivenAndElseRefused) {
 TEST(IdleKeys, OfSchemesAreNotedWhereTheJobChoseItsAlgorithms) {
   EXPECT_EQ(load_error(kHead + "switch: {slots: 8}\n"),
             "job.yaml:4:17: switch.slots means nothing here: no collective is played by switchml "
-            "or sharp or atp or omnireduce_switch; name one (collectives: {allreduce: switchml}), "
-            "or leave it out");
+            "or sharp or atp or omnireduce_switch or orca or elmo or unicast; name one "
+            "(collectives: {allreduce: switchml}), or leave it out");
   const std::string job = "switch: {slots: 8}\nfabric: {packets: {loss: 0.1}}\n";
   EXPECT_EQ(notes(job + "collectives: {allreduce: ring}\n"),
             (Lines{"no effect where no collective is played by switchml or sharp or atp or "
-                   "omnireduce_switch: switch.slots",
+                   "omnireduce_switch or orca or elmo or unicast: switch.slots",
                    "no effect where no collective is played by switchml or atp or omnireduce or "
                    "omnireduce_switch: fabric.packets.loss"}));
   EXPECT_EQ(notes("parallel: {framework: byteps}\nservers: {count: 1}\nswitch: {slots: 8}\n"),
             Lines{"no effect where no collective is played by switchml or sharp or atp or "
-                  "omnireduce_switch: switch.slots"});
+                  "omnireduce_switch or orca or elmo or unicast: switch.slots"});
   EXPECT_EQ(notes(job + "collectives: {allreduce: switchml}\n"), Lines{});
+  EXPECT_EQ(notes(job + "collectives: {broadcast: orca}\n"),
+            Lines{"no effect where no collective is played by switchml or atp or omnireduce or "
+                  "omnireduce_switch: fabric.packets.loss"});
   const std::string omni = "omnireduce: {slots: 8}\nservers: {count: 1}\ncollectives: {allreduce: ";
   EXPECT_EQ(notes(omni + "switchml}\n"),
             Lines{"no effect where no collective is played by omnireduce: omnireduce.slots"});

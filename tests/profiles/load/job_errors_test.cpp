@@ -162,8 +162,6 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused("events=[{at_s: 1}]", "events is not available yet; remove it or use []");
   refused("collectives.allreduce=blink",
           "collectives.allreduce: blink is not available yet; use another one");
-  refused("collectives.broadcast=orca",
-          "collectives.broadcast: orca is not available yet; use another one");
   refused("cluster.topology.kind=torus",
           "cluster.topology.kind: torus is not available yet; use another one");
   refused("cluster.intra_node={links: dgx-1v}",

@@ -34,6 +34,8 @@ SmallJob virtual_job(unsigned seed, const testing::RandomJob& random) {
     spec.collectives.in_switch.timeout_ps = spec.collectives.omnireduce.timeout_ps =
         one_of(draw, {1, 10}) * kPicosPerMilli;
   }
+  if (draw() % 3 == 0)
+    spec.collectives.algorithm(Func::broadcast) = one_of<const char*>(draw, {"orca", "elmo"});
   return job;
 }
 
