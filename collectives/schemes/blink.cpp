@@ -11,6 +11,7 @@ namespace ghostrank {
 namespace {
 
 constexpr std::uint64_t kChunksAHop = 20, kLeastChunkBytes = 64 << 10;
+constexpr std::uint32_t kInFlight = 2;  // chunks of a connection
 
 int groups_of(int peers) { return (peers + kMaxPeers - 1) / kMaxPeers; }
 
@@ -19,7 +20,7 @@ int groups_of(int peers) { return (peers + kMaxPeers - 1) / kMaxPeers; }
 class Blink final : public Schedule {
  public:
   Blink(const Collective& c, const Communicator& comm)
-      : Schedule(c, comm.flow_control), trees_(c, comm), chunks_(chunks(comm)) {}
+      : Schedule(c, paced(comm.flow_control)), trees_(c, comm), chunks_(chunks(comm)) {}
 
   int actors(GroupRank) const override { return 2 * trees_.size(); }
   Actor actor(GroupRank r, int a) const override {
@@ -32,6 +33,10 @@ class Blink final : public Schedule {
   }
 
  private:
+  static FlowControl paced(FlowControl given) {
+    if (given.credits == 0) given.credits = kInFlight;
+    return given;
+  }
   static bool down(int a) { return a % 2 == 1; }
   bool is_root(GroupRank r, int a) const { return trees_.parent(a / 2, r) == kNoRank; }
   bool turns(GroupRank r, int a) const {  // at the root, from up to down

@@ -21,8 +21,11 @@
 // Chunks. A tree's share is cut into 20 chunks for each hop after the first (a tree is as many hops
 // as it has links from top to bottom, twice that for an all-reduce), so that filling the pipeline
 // takes at most 5 % longer, but none smaller than 64 KiB; Communicator::slice_bytes takes the place
-// of both. All trees have the same number of chunks. Blink tunes their size while it runs (MIAD),
-// and divides data between NVLink and PCIe; that is not played.
+// of both. All trees have the same number of chunks. Two chunks of a connection are in flight (or
+// FlowControl::credits): without a bound the shares that are there from the start would stand
+// before those that come from elsewhere at every link that trees share, and an all-reduce take up
+// to half longer. Blink tunes the size while it runs (MIAD), and divides data between NVLink and
+// PCIe; that is not played.
 //
 // Steps about 2 depth of the trees, bytes 2(n-1) S in total, half of both for a broadcast or
 // reduce. From the paper as recalled: no code of Blink's authors was at hand, and none of this has
