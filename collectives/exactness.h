@@ -41,8 +41,8 @@ constexpr std::string_view name_of(Exactness::Basis basis) {
 
 // Returns how exact a row of the registry is. Files and plugins imitate nothing that we know of;
 // the built-in schemes with agents are made after the source of the systems that they are named
-// for.
-constexpr Exactness exactness_of(const Algorithm& row) {
+// for, those of schedules after papers.
+inline Exactness exactness_of(const Algorithm& row) {
   using Level = Exactness::Level;
   using Basis = Exactness::Basis;
   switch (library_named(row.library)) {
@@ -55,13 +55,14 @@ constexpr Exactness exactness_of(const Algorithm& row) {
     case Library::other:
       break;
   }
-  return row.library == kSchemes ? Exactness{Level::messages, Basis::derived} : Exactness{};
+  return row.library == kSchemes && row.ends ? Exactness{Level::messages, Basis::derived}
+                                             : Exactness{};
 }
 
 // The same for a send or receive of a job. NCCL's messages are exact where we know whether the
 // communicator is that of the group, or of the two ranks alone (PyTorch's isend outside a batch).
 // A transfer of another library is exact in bytes only, because it is one message here.
-constexpr Exactness exactness_of_transfer(const Algorithm& row, bool communicator_known) {
+inline Exactness exactness_of_transfer(const Algorithm& row, bool communicator_known) {
   Exactness exactness = exactness_of(row);
   if (communicator_known && library_named(row.library) == Library::nccl) return exactness;
   exactness.level = std::min(exactness.level, Exactness::Level::bytes);

@@ -338,6 +338,7 @@ std::uint64_t input_elements(const Schedule& schedule, GroupRank r);
 using Environment = std::map<std::string, std::string>;
 
 struct NcclGraphs;   // nccl/machine/graphs.h
+struct NodeLinks;    // node_links.h
 struct NcclMachine;  // nccl/machine/machine.h
 
 // In-network aggregation: what the communicator may use of a switch that sums packets.
@@ -426,6 +427,9 @@ struct Communicator {
   std::shared_ptr<const std::vector<Collective>> together{};
   std::size_t launch_index = 0;
 
+  // The links between a node's GPUs, which gpu_of numbers; null: all are alike.
+  std::shared_ptr<const NodeLinks> links{};
+
   // For schemes of the library kSchemes.
   InSwitch in_switch{};
   AtServers at_servers{};
@@ -465,8 +469,8 @@ struct Algorithm {
   std::function<std::unique_ptr<class Ends>(int size, const Communicator&)> ends;
 };
 
-// The library of the built-in schemes with agents. A job may name one of them whatever library it
-// uses.
+// The library of the built-in schemes: with agents, or of schedules. A job may name one of them
+// whatever library it uses.
 inline constexpr std::string_view kSchemes = "schemes";
 
 std::span<const Algorithm> registry();

@@ -1,10 +1,11 @@
-// The built-in schemes with agents. A job may name one whatever library it uses.
+// The built-in schemes. A job may name one whatever library it uses.
 #include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "collectives/libraries.h"
 #include "collectives/schemes/atp.h"
+#include "collectives/schemes/blink.h"
 #include "collectives/schemes/keyed/key_schemes.h"
 #include "collectives/schemes/multicast.h"
 #include "collectives/schemes/omnireduce.h"
@@ -96,6 +97,13 @@ std::span<const Algorithm> scheme_rows() {
     add("omnireduce_switch", omnireduce_switch);
     add("sparse_all_gather", sparse_all_gather);
     add("sparcml", sparcml);
+    for (const Func func : {Func::all_reduce, Func::broadcast, Func::reduce})
+      rows.push_back({.library = kSchemes,
+                      .func = func,
+                      .name = "blink",
+                      .steps_formula = func == Func::all_reduce ? "2 depth" : "depth",
+                      .bytes_formula = func == Func::all_reduce ? "2(n-1) S" : "(n-1) S",
+                      .make = make_blink});
     return rows;
   }();
   return kRows;

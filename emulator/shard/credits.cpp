@@ -41,7 +41,8 @@ void Shard::control_arrived(RankState& r, Flight* f, const Event& e) {
     // A permission stays behind the data that came in before it.
     const bool node = cluster_.location(source).node == cluster_.location(r.party).node;
     const Moment& in = (node ? r.nvlink : nics_[nic_of(e)]).ingress_free;
-    if (in.at > e.t.at) return deliver(e, in);
+    const bool linked = node && gpu_links_.between(source, r.id()) >= 0;  // which keeps its order
+    if (in.at > e.t.at && !linked) return deliver(e, in);
   }
   if (!f) return early_.push(r.early, e);
   permission_arrived(r, *f, e);
@@ -194,10 +195,13 @@ void Shard::send_on_connection(RankState& r, Flight& f, ActorState& a, GroupRank
                                const Block& slice) {
   send_slice(r, f, a, peer, slice);
   const Route& route = a.route;
+  const auto take = [&](const Moment& free) {
+    connections_.take(key_of(r, f, peer), free.at, now_);
+  };
+  if (route.hop == Route::Hop::gpu_link) return take(gpu_links_.free_from(route.flow));
   const bool node = route.hop == Route::Hop::node;
-  if (!(node ? intra_ : nic_).limited()) return;
-  const Port& port = node ? r.nvlink : nics_[route.nics.source];
-  connections_.take(key_of(r, f, peer), port.egress_free.at, now_);
+  if ((node ? intra_ : nic_).limited())
+    take((node ? r.nvlink : nics_[route.nics.source]).egress_free);
 }
 
 }  // namespace ghostrank

@@ -52,7 +52,11 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, GroupRank pee
   const Location &from = cluster_.location(r.party), &to = cluster_.location(route.target);
   route.rank = to.local;
   route.shard = to.shard;
-  if (to.node == from.node) return;
+  if (to.node == from.node) {
+    route.flow = gpu_links_.between(r.id(), route.target);
+    if (route.flow >= 0) route.hop = Route::Hop::gpu_link;
+    return;
+  }
   route.hop = flows_.carries(from, to) ? Route::Hop::fabric : Route::Hop::process;
   const NicPair data = back ? nics_of(cluster_, *f.schedule, members, peer, f.position, channel)
                             : nics_of(cluster_, *f.schedule, members, f.position, peer, channel);
@@ -78,7 +82,7 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, GroupRank pee
 // Adds the route's messages that are not yet counted to the ledger.
 void Shard::settle(const Flight& f, Route& route) {
   if (route.sent.messages == 0) return;
-  if (route.hop == Route::Hop::node) {
+  if (route.hop == Route::Hop::node || route.hop == Route::Hop::gpu_link) {
     ledger_.add_intra(f.row, route.sent);
   } else {
     ledger_.add({route.nics.source, route.nics.target, f.row}, route.sent);
@@ -105,8 +109,9 @@ void Shard::leave_with_content(RankState& r, Flight& f, ActorState& a, const Lea
 // credit has left. `content` is moved out; null: the payload is synthetic.
 void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload* content) {
   if (route.hop >= Route::Hop::packets)
-    return route.hop == Route::Hop::packets ? leave_by_packets(r, f, route, m, content)
-                                            : leave_changing_nic(r, f, route, m, content);
+    return route.hop == Route::Hop::packets    ? leave_by_packets(r, f, route, m, content)
+           : route.hop == Route::Hop::gpu_link ? leave_by_gpu_link(f, route, m, content)
+                                               : leave_changing_nic(r, f, route, m, content);
   const bool node = route.hop == Route::Hop::node, data = m.kind == MessageKind::data;
   const LinkSpeed& link = node ? intra_ : nic_;
   const bool ports = data && link.limited();
@@ -131,6 +136,16 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
           : node ? Event::Kind::nvlink
                  : Event::Kind::ingress,
           content);
+}
+
+// The link's other end takes bytes in as they come: nothing else comes over it.
+[[gnu::noinline]] void Shard::leave_by_gpu_link(Flight& f, Route& route, const Leaving& m,
+                                                Payload* content) {
+  const LinkSpeed& link = gpu_links_.speed(route.flow);
+  const Picoseconds d = link.serialise(m.bytes);
+  Moment t = m.kind == MessageKind::data ? gpu_links_.take(route.flow, m.ready, d) : m.ready;
+  t.at += d + link.latency;
+  come_in(f, route, m, t, Event::Kind::arrival, content);
 }
 
 // Sends a message between NICs whose rates change. How long it takes depends on when it starts. The

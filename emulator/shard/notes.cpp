@@ -102,6 +102,13 @@ bool Shard::carry(const LeavingNote& note) {
 void Shard::pass_note_inside(const LeavingNote& note, NoteOnWay& way, const Location& to) {
   ledger_.add_intra(scheme_row_[note.sender.scheme], {note.bytes, 1});
   Moment t = note.ready;
+  if (const int link = gpu_links_.between(note.party, ranks_[to.local].party); link >= 0) {
+    const LinkSpeed& speed = gpu_links_.speed(link);
+    const Picoseconds takes = speed.serialise(note.bytes);
+    t = gpu_links_.take(link, t, takes);
+    t.at += takes + speed.latency;
+    return deliver_note(note, to, t, Event::Kind::arrival, way.payload);
+  }
   const Picoseconds duration = intra_.serialise(note.bytes);
   if (intra_.limited()) t = ranks_[note.sender.local].nvlink.take_egress(t, duration);
   t.at += duration + intra_.latency;

@@ -35,6 +35,7 @@ Shard::Shard(const Setup& setup)
       nic_(setup.cluster.topology().own()),
       intra_(LinkSpeed::from_rate(setup.spec.cluster.intra_node.rate_bps,
                                   setup.spec.cluster.intra_node.latency)),
+      gpu_links_(setup.spec.cluster),
       rates_(setup.spec.cluster.nic_rates.get()),
       virtual_(setup.spec.fabric.kind == FabricKind::virtual_time),
       copy_payload_(setup.spec.fabric.payload == PayloadMode::copied),
@@ -127,6 +128,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   ledger_.clear();
   spans_.begin();
   std::fill(nics_.begin(), nics_.end(), Port{});
+  gpu_links_.clear();
   lost_turns_.begin(!virtual_ && !wired_ && cluster_.shards() > 1 ? nics_.size() : 0);
   pacing_.begin(wired_ ? nics_.size() : 0);
   outboxes_.resize(static_cast<std::size_t>(cluster_.shards()) +

@@ -46,6 +46,7 @@
 #include "emulator/fabric/fabric.h"
 #include "emulator/host/run_delay.h"
 #include "emulator/network/flowlets.h"
+#include "emulator/network/gpu_links.h"
 #include "emulator/network/links.h"
 #include "emulator/packets/packets.h"
 #include "emulator/shard/events/ready_queue.h"
@@ -279,6 +280,7 @@ class Shard final : private NoteCarrier {
   void leave(RankState& r, Flight& f, Route& route, const Leaving& m, Payload* content = nullptr);
   void leave_changing_nic(RankState& r, Flight& f, Route& route, const Leaving& m,
                           Payload* content);
+  void leave_by_gpu_link(Flight& f, Route& route, const Leaving& m, Payload* content);
   GHOSTRANK_ON_THE_WAY void come_in(Flight& f, Route& route, const Leaving& m, const Moment& t,
                                     Event::Kind kind, Payload* content);
   void credit_by_links(Flight& f, Route& route, const Leaving& m, Picoseconds duration);
@@ -418,6 +420,7 @@ class Shard final : private NoteCarrier {
   GradientStates* const states_;
   const std::uint64_t nonce_;
   const LinkSpeed nic_, intra_;
+  GpuLinks gpu_links_;
   const NicRates* const rates_;  // of NICs whose rates change; null: of none
   const bool virtual_, copy_payload_, reanchor_, wired_, model_nodes_, runs_ahead_;
 

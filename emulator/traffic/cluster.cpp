@@ -189,7 +189,9 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
       on_nic.clear();
     }
     layout.gpus =
-        nccl_nodes_[job_of_kind(workload, group.kind)].gpus_that_matter(layout.nodes, on_gpu);
+        spec.cluster.links && number.size() < group.members.size()
+            ? on_gpu
+            : nccl_nodes_[job_of_kind(workload, group.kind)].gpus_that_matter(layout.nodes, on_gpu);
     std::vector<std::int32_t> key{static_cast<std::int32_t>(group.members.size())};
     key.insert(key.end(), layout.nodes.begin(), layout.nodes.end());
     key.insert(key.end(), on_nic.begin(), on_nic.end());

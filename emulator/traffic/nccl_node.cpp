@@ -1,6 +1,7 @@
 #include "emulator/traffic/nccl_node.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -9,12 +10,14 @@
 #include "collectives/nccl/environment.h"
 #include "collectives/nccl/found.h"
 #include "collectives/nccl/machine/templates.h"
+#include "collectives/node_links.h"
 #include "profiles/error.h"
 
 namespace ghostrank {
 namespace {
 
 constexpr double kBitsPerGB = 8e9;
+constexpr double kLane = 200e9;    // of NVLink, as NCCL counts links
 constexpr double kFastest = 1000;  // GB/s of a NIC without a limit: its PCIe link decides
 
 bool plays_nccl(const CollectiveSpec& spec) {
@@ -34,9 +37,18 @@ NcclMachine described(const JobSpec& spec) {
   const ClusterSpec& cluster = spec.cluster;
   const double rate = cluster.nic.rate_bps / kBitsPerGB;
   // The search covers compute capabilities 8.0 and 9.0; other GPUs count as the nearer of them.
-  return nccl_machine({cluster.gpus_per_node, cluster.nics_per_node,
-                       rate > 0 ? std::min(rate, kFastest) : kFastest,
-                       spec.device.compute_capability < 9 ? 80 : 90});
+  NcclMachine machine = nccl_machine({cluster.gpus_per_node, cluster.nics_per_node,
+                                      rate > 0 ? std::min(rate, kFastest) : kFastest,
+                                      spec.device.compute_capability < 9 ? 80 : 90});
+  if (!cluster.links) return machine;
+  for (int a = 0; a < cluster.gpus_per_node; ++a) {
+    NcclMachine::Gpu& gpu = machine.gpus[static_cast<std::size_t>(a)];
+    gpu.switch_links = 0;
+    for (int b = 0; b < cluster.gpus_per_node; ++b)
+      if (const double bps = cluster.links->between(a, b); bps > 0)
+        gpu.peer_links.emplace_back(b, static_cast<int>(std::max(1LL, std::llround(bps / kLane))));
+  }
+  return machine;
 }
 
 }  // namespace

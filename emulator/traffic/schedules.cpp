@@ -331,6 +331,10 @@ Communicator Schedules::communicator(const Key& key, const Algorithm& algorithm)
   } else if (wanted.channels == 0) {
     comm.channels = cluster_.nics_of_layout(key.layout);
   }
+  if (algorithm.library == kSchemes) {
+    comm.links = spec_.cluster.links;
+    comm.gpu_of = cluster_.gpus_of_layout(key.layout);
+  }
   if (is_service(workload_, key.kind)) {
     comm.channels = 1;
   } else {

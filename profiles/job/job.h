@@ -100,6 +100,9 @@ struct ClusterSpec {
   // Rates of NICs that change in time, at most nic.rate_bps each; null: none change.
   std::shared_ptr<const class NicRates> nic_rates;
   NicSpec intra_node{3600e9, 1 * kPicosPerMicro};
+  // Links between the GPUs of a node; null: all are alike. intra_node.rate_bps is then that of a
+  // GPU's port for messages to GPUs that it has no link to.
+  std::shared_ptr<const struct NodeLinks> links;
   // Numbered after the GPUs' nodes, with the same NICs; their ranks do not train.
   int storage_nodes = 0;
   ServerSpec servers;

@@ -14,6 +14,7 @@
 #include "profiles/load/config.h"
 #include "profiles/load/files/in_place.h"
 #include "profiles/load/files/nic_rates.h"
+#include "profiles/load/files/node_links.h"
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/job_schema.h"
 #include "profiles/load/locate.h"
@@ -55,7 +56,7 @@ YamlValue read_standard_input() {
   return parse_yaml(text, std::make_shared<Source>(Source{kStandardInput, kStandardInput, true}));
 }
 
-void read_cluster(const Settings& in, ClusterSpec& out) {
+void read_cluster(const Settings& in, const std::string& near, ClusterSpec& out) {
   out.nodes = in.small("cluster.nodes");
   out.storage_nodes = in.small("cluster.storage_nodes");
   out.gpus_per_node = in.small("cluster.gpus_per_node");
@@ -63,6 +64,7 @@ void read_cluster(const Settings& in, ClusterSpec& out) {
   out.nic = {in.number("cluster.nic.rate"), in.micros("cluster.nic.latency_us")};
   out.intra_node = {in.number("cluster.intra_node.rate"),
                     in.micros("cluster.intra_node.latency_us")};
+  out.links = read_node_links(in, near);
   out.servers.count = in.small("servers.count");
   out.servers.nics = in.small("servers.nics");
   out.servers.nic = {in.number("servers.nic.rate"), in.micros("servers.nic.latency_us")};
@@ -194,9 +196,9 @@ bool take_dtype(YamlValue& root, const Model& model, const Settings& in) {
   return taken;
 }
 
-int gpus_of(const Settings& in) {
+int gpus_of(const Settings& in, const std::string& near) {
   ClusterSpec cluster;
-  read_cluster(in, cluster);
+  read_cluster(in, near, cluster);
   return cluster.rank_nodes() * cluster.gpus_per_node;
 }
 
@@ -233,6 +235,7 @@ Settings cluster_settings(const std::string& base, const std::vector<std::string
   apply_environment(root);
   for (const std::string& text : overrides) apply_override(root, text);
   expand_cluster(root, "");
+  complete_node_links(root);
   return Settings(root, keys, "job without a model");
 }
 
@@ -282,7 +285,7 @@ std::vector<JobVariant> read_variants(const Setting& setting) {
 
 void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
                   const BesideJobs* jobs) {
-  read_cluster(in, spec.cluster);
+  read_cluster(in, near, spec.cluster);
   spec.collectives = read_collectives(in, near);
   read_key_servers(in, spec);
   spec.notes = idle_keys(in, spec, jobs ? jobs->schemes : named_schemes(spec.collectives));
@@ -362,11 +365,12 @@ LoadedJob load_job(const std::string& path, const std::vector<std::string>& over
 LoadedJob load_tree(YamlValue root, const std::string& file) {
   const std::string near = folder_of(file);
   expand_cluster(root, near);
+  complete_node_links(root);
   take_trace_profile(root, near);
   const auto program = take_program(root, file, near);
 
   auto settings = std::make_unique<Settings>(root, job_keys(), "job");
-  const std::unique_ptr<JobTrace> trace = take_trace(root, near, gpus_of(*settings));
+  const std::unique_ptr<JobTrace> trace = take_trace(root, near, gpus_of(*settings, near));
   std::map<std::string, YamlValue> resolved;
   for (const ProfileKind& kind : {kModelProfile, kDeviceProfile}) {
     const std::string name(kind.name);

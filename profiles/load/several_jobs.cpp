@@ -17,6 +17,7 @@
 #include "profiles/input/quantity.h"
 #include "profiles/load/config.h"
 #include "profiles/load/files/in_place.h"
+#include "profiles/load/files/node_links.h"
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/job_schema.h"
 #include "profiles/load/locate.h"
@@ -450,6 +451,7 @@ std::optional<JobOnNodes> beside_jobs(const Settings& outer, const std::string& 
 LoadedJob load_jobs(YamlValue root, const std::string& file) {
   const std::string near = folder_of(file);
   expand_cluster(root, near);
+  complete_node_links(root);
   const Settings given(root, job_keys(), "job");
   check_outer(given);
   const std::vector<Entry> entries = read_entries(given.at("jobs"), given.small("cluster.nodes"));

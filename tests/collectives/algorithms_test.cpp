@@ -186,10 +186,21 @@ auto rows_of(std::span<const Algorithm> rows) {
   return ::testing::ValuesIn(rows.begin(), rows.end());
 }
 
+std::vector<Algorithm> schedules_of_schemes() {
+  std::vector<Algorithm> rows;
+  for (const Algorithm& row : scheme_rows())
+    if (row.make) rows.push_back(row);
+  return rows;
+}
+
 INSTANTIATE_TEST_SUITE_P(Generic, EveryAlgorithm, rows_of(generic_rows()), test_name);
+INSTANTIATE_TEST_SUITE_P(Schemes, EveryAlgorithm, ::testing::ValuesIn(schedules_of_schemes()),
+                         test_name);
 INSTANTIATE_TEST_SUITE_P(OpenMpi, EveryAlgorithm, rows_of(openmpi_rows()), test_name);
 INSTANTIATE_TEST_SUITE_P(Gloo, EveryAlgorithm, rows_of(gloo_rows()), test_name);
 INSTANTIATE_TEST_SUITE_P(Generic, EveryTextbookAlgorithm, rows_of(generic_rows()), test_name);
+INSTANTIATE_TEST_SUITE_P(Schemes, EveryTextbookAlgorithm,
+                         ::testing::ValuesIn(schedules_of_schemes()), test_name);
 INSTANTIATE_TEST_SUITE_P(OpenMpi, EveryAlgorithmOfALibrary, rows_of(openmpi_rows()), test_name);
 INSTANTIATE_TEST_SUITE_P(Gloo, EveryAlgorithmOfALibrary, rows_of(gloo_rows()), test_name);
 

@@ -90,6 +90,8 @@ const std::vector<Probe> kProbes{
     {"cluster.nic.latency_us", "9"},
     {"cluster.intra_node.rate", "10Gbps"},
     {"cluster.intra_node.latency_us", "9"},
+    {"cluster.intra_node.links", "dgx-1v"},
+    {"cluster.intra_node.gpus", "[0, 3]", {"cluster.intra_node.links=dgx-1v"}},
     {"cluster.topology.kind", "leaf_spine", {"cluster.topology.oversubscription=8"}},
     {"cluster.topology.leaves", "4", kNarrow},
     {"cluster.topology.spines", "3", kNarrow},

@@ -17,11 +17,13 @@
 #include "collectives/exchange/render.h"
 #include "collectives/library.h"
 #include "collectives/nccl/group.h"
+#include "collectives/node_links.h"
 #include "profiles/algorithms/algorithms.h"
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/load/files/nccl_graph.h"
 #include "profiles/load/files/nccl_topology.h"
+#include "profiles/load/files/node_links.h"
 #include "profiles/planners/shared/machine_memory.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/pictures/schedule_picture.h"
@@ -41,7 +43,8 @@ constexpr std::uint64_t kMaxCheckedCount = 4096;
 
 struct ScheduleFlags {
   std::string collective, library = "generic", algorithm = "auto", json, svg, counts;
-  std::string protocol = "auto", node = "auto", redop = "sum", type;
+  std::string protocol = "auto", node = "auto", redop = "sum", type, links;
+  std::vector<int> gpus;
   std::vector<std::string> environment, with;
   int ranks = 0, ranks_per_node = 0, channels = 0, max_channels = 0;
   GroupRank rank = 0, root = 0;
@@ -112,6 +115,14 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
   app.add_option("--node", flags.node,
                  "nccl: kind of node, such as hgx-h100-400g, or the path of a graph dump (.xml)")
       ->capture_default_str();
+  auto* links = app.add_option("--links", flags.links,
+                               "blink: links between a node's GPUs: dgx-1p, dgx-1v or a CSV file "
+                               "a,b,rate; without --ranks-per-node all ranks are on one node")
+                    ->type_name("NAME|FILE");
+  app.add_option("--gpus", flags.gpus, "blink: GPUs of the node, by rank (default: 0, 1, ...)")
+      ->type_name("0,3,5")
+      ->delimiter(',')
+      ->needs(links);
   app.add_option("--env", flags.environment, "nccl: one of its environment variables")
       ->type_name("NAME=VALUE");
   app.add_option("--with", flags.with,
@@ -149,6 +160,7 @@ bool read_flags(const Argv& argv, ScheduleFlags& flags) {
       "  ghostrank schedule allreduce --algorithm double_tree --ranks 16 --picture tree.svg\n"
       "  ghostrank schedule all_gather_v --ranks 3 --counts 5,0,7\n"
       "  ghostrank schedule allreduce --algorithm mine.xml --ranks 8 --check\n"
+      "  ghostrank schedule allreduce --algorithm blink --ranks 4 --links dgx-1v --gpus 0,1,2,5\n"
       "  ghostrank schedule allreduce --ranks 8 --count 8M --export msccl --output ring.xml");
   if (!parse(app, argv)) return false;
   flags.count_given = app.count("--count") > 0;
@@ -187,6 +199,26 @@ void check_graph_fits(const NcclGraphs& graphs, const ScheduleFlags& flags) {
                 " and a multiple of it as --ranks");
 }
 
+// The links of --links between the GPUs of --gpus, which have the numbers of a node's ranks then.
+std::shared_ptr<const NodeLinks> links_of(const ScheduleFlags& flags, int per_node) {
+  const std::optional<NodeLinks> all = find_node_links(flags.links, "");
+  if (!all)
+    throw Error("--links " + flags.links +
+                ": there is no such node or file; write dgx-1p, dgx-1v or the path of a CSV file "
+                "a,b,rate");
+  std::vector<int> gpus = flags.gpus;
+  for (int gpu = 0; flags.gpus.empty() && gpu < per_node; ++gpu) gpus.push_back(gpu);
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    if (gpus[i] < 0 || gpus[i] >= all->gpus || std::count(gpus.begin(), gpus.end(), gpus[i]) > 1)
+      throw Error("--gpus: GPU " + std::to_string(gpus[i]) + " is " +
+                  (gpus[i] >= 0 && gpus[i] < all->gpus ? "there twice" : "not on the node") +
+                  "; it has 0 to " + std::to_string(all->gpus - 1));
+  if (static_cast<int>(gpus.size()) != per_node)
+    throw Error("--gpus names " + std::to_string(gpus.size()) + " GPUs, and a node has " +
+                std::to_string(per_node) + " ranks; make them agree");
+  return std::make_shared<const NodeLinks>(links_among(*all, gpus));
+}
+
 // Refuses flags that the algorithm's library does not know.
 Communicator communicator(const ScheduleFlags& flags, const std::string& library) {
   Communicator comm;
@@ -221,12 +253,17 @@ Communicator communicator(const ScheduleFlags& flags, const std::string& library
   } else {
     comm.node = flags.node;
   }
+  if (!flags.links.empty() && library != kSchemes)
+    throw Error("--links and --gpus belong to blink; name it, or leave them out");
+  const int per_node =
+      flags.ranks_per_node > 0 || flags.links.empty() ? flags.ranks_per_node : flags.ranks;
+  if (!flags.links.empty()) comm.links = links_of(flags, per_node);
   comm.environment = environment_of(flags.environment);
   comm.channels = flags.channels;
   comm.slice_bytes = flags.slice;
   comm.flow_control.credits = flags.credits;
-  if (flags.ranks_per_node > 0) {
-    for (int r = 0; r < flags.ranks; ++r) comm.node_of.push_back(r / flags.ranks_per_node);
+  if (per_node > 0) {
+    for (int r = 0; r < flags.ranks; ++r) comm.node_of.push_back(r / per_node);
   }
   return comm;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "profiles/input/named_text.h"
+#include "profiles/load/files/node_links.h"
 #include "profiles/load/files/topology.h"
 #include "profiles/planners/compression/times.h"
 #include "profiles/planners/gradient_laws.h"
@@ -20,6 +21,8 @@ struct FileKey {
 };
 constexpr std::array kKeys{
     FileKey{"cluster.nic.rates", [](const std::string& value) { return !value.empty(); }},
+    FileKey{"cluster.intra_node.links",
+            [](const std::string& value) { return is_node_links_file(value); }},
     FileKey{"cluster.topology.kind",
             [](const std::string& value) { return is_topology_file(value); }},
     FileKey{"cluster.topology.placement",

@@ -1,6 +1,7 @@
 // Keys of a job: the emulated cluster: nodes, NICs, topology.
 #include <array>
 
+#include "collectives/node_links.h"
 #include "profiles/load/keys/tables.h"
 
 namespace ghostrank::job_tables {
@@ -21,13 +22,20 @@ constexpr std::array kKeys{
         "one-way latency from NIC to NIC through an idle fabric; only recorded on ofi", 0,
         kMaxMicros},
     Key{"cluster.intra_node.rate", KeyType::rate, "3600Gbps",
-        "rate of a GPU's links inside its node, each direction", 0, kMaxRate},
+        "rate of a GPU's links inside its node, each direction; with links: of what carries its "
+        "messages to GPUs that it has no link to, 96Gbps if it is not given (PCIe 3.0)",
+        0, kMaxRate},
     Key{"cluster.intra_node.latency_us", KeyType::number, "1", "one way inside a node", 0,
         kMaxMicros},
-    Key{"cluster.intra_node.links", KeyType::string, kAbsent, "links between a node's GPUs", 0, 0,
-        "", "", kLater},
-    Key{"cluster.intra_node.gpus", KeyType::any, "[]", "which GPUs of such a node the job has", 0,
-        0, "", "", kLater},
+    Key{"cluster.intra_node.links", KeyType::string, "none",
+        "links between a node's GPUs, each with its own rate: dgx-1p, dgx-1v, or a CSV file "
+        "a,b,rate, as given or next to the job; none: all GPUs are alike, as behind an NVLink "
+        "switch"},
+    Key{"cluster.intra_node.gpus", KeyType::integers, "[]",
+        "which GPUs of such a node the job has, in the order of its ranks; []: the first "
+        "gpus_per_node. If that is not given, it is their number",
+        0, kMostLinkedGpus - 1}
+        .unless("cluster.intra_node.links", "none"),
     Key{"cluster.storage_nodes", KeyType::integer, "0",
         "storage nodes for checkpoints and data, numbered after the other nodes and with the same "
         "NICs",

@@ -18,8 +18,7 @@ constexpr std::array kKeys{
     Key{"collectives.allreduce", KeyType::string, "auto",
         "algorithm, as `ghostrank schedule` names it; auto: the library's own "
         "choice; lib/name: another "
-        "library's; x.xml: an MSCCL file, as given or next to the job",
-        0, 0, "", "blink"},
+        "library's; x.xml: an MSCCL file, as given or next to the job"},
     Key{"collectives.reduce_scatter", KeyType::string, "auto", "likewise"},
     Key{"collectives.all_gather", KeyType::string, "auto", "likewise"},
     Key{"collectives.broadcast", KeyType::string, "auto", "likewise"},

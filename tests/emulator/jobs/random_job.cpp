@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "collectives/compress/byteps.h"
+#include "collectives/node_links.h"
 #include "collectives/routing.h"
 #include "collectives/schemes/keyed/piece_compression.h"
 #include "profiles/input/yaml.h"
@@ -328,6 +329,22 @@ void mix_libraries(std::mt19937& random, CollectiveSpec& collectives) {
   if (find_algorithm(library, func, "auto")) collectives.algorithm(func) = library + "/auto";
 }
 
+// Blink in place of the library's own choice, on nodes whose GPUs have links or are all alike;
+// drawn apart from the rest of the job.
+void add_blink(unsigned seed, JobSpec& spec) {
+  std::mt19937 random(seed + 2000);
+  if (random() % 4 > 0) return;
+  for (const Func func : {Func::all_reduce, Func::broadcast})
+    if (spec.collectives.algorithm(func) == "auto") spec.collectives.algorithm(func) = "blink";
+  // NCCL's search would lay its rings out by them.
+  if (spec.collectives.library == "nccl-2.28" || random() % 3 == 0) return;
+  NodeLinks links = unlinked("random", spec.cluster.gpus_per_node);
+  for (int a = 0; a < links.gpus; ++a)
+    for (int b = 0; b < a; ++b)
+      if (random() % 3 > 0) links.connect(a, b, one_of(random, {1e10, 2e11, 4e11}));
+  spec.cluster.links = std::make_shared<const NodeLinks>(std::move(links));
+}
+
 }  // namespace
 
 bool sums_in_switch(const JobSpec& spec) {
@@ -433,6 +450,7 @@ RandomJob random_job(unsigned seed, std::string_view scheme) {
     add_halves(random, job);
   if (random() % 2 == 0) add_rates(random, spec.cluster, 3);
   if (random() % 4 == 0) spec.collectives.algorithm(Func::broadcast) = "unicast";
+  add_blink(seed, spec);
   return {std::move(job), processes};
 }
 
@@ -452,7 +470,8 @@ std::string name_of(const RandomJob& random) {
        << spec.collectives.algorithm(Func::all_reduce) << ", " << spec.cluster.nodes << " x "
        << spec.cluster.gpus_per_node << " ranks, NICs of " << spec.cluster.nic.rate_bps
        << " b/s, dilation " << spec.dilation << ", "
-       << (spec.cluster.nic_rates ? "rates that change, " : "") << (spec.tensors ? "sparse, " : "")
+       << (spec.cluster.nic_rates ? "rates that change, " : "")
+       << (spec.cluster.links ? "links between GPUs, " : "") << (spec.tensors ? "sparse, " : "")
        << (spec.model ? std::string(name_of(spec.parallel.framework)) + ", " : "")
        << (spec.background.empty() ? "" : "background, ")
        << (spec.compression ? std::string(spec.compression->method->name) + ", " : "")

@@ -160,14 +160,6 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused("run.duration=24h", "run.duration is not available yet; remove it");
   refused("run.until={max_seconds: 3}", "run.until is not available yet; remove it");
   refused("events=[{at_s: 1}]", "events is not available yet; remove it or use []");
-  refused("collectives.allreduce=blink",
-          "collectives.allreduce: blink is not available yet; use another one");
-  refused("cluster.topology.kind=torus",
-          "cluster.topology.kind: torus is not available yet; use another one");
-  refused("cluster.intra_node={links: dgx-1v}",
-          "cluster.intra_node.links is not available yet; remove it");
-  refused("cluster.intra_node={gpus: [0, 3, 5]}",
-          "cluster.intra_node.gpus is not available yet; remove it or use []");
   refused(
       "tensors.overlap=measured",
       "tensors.overlap is 'measured'; write random, all, none, or the path of a file of measured "
