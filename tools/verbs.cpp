@@ -107,9 +107,15 @@ int play_verb(const Argv& argv) {
     return 0;
   }
   const Verb* const verb = find_verb(all_verbs(), name);
-  if (verb == nullptr)
+  if (verb == nullptr) {
+    for (const Verb& parent : all_verbs())
+      if (find_verb(parent.verbs, name) != nullptr)
+        throw Error("there is no verb '" + name + "'; write  ghostrank " +
+                    std::string(parent.name) + " " + name);
     throw Error("there is no verb '" + name + "'; 'ghostrank --help' lists them");
-  if (verb->play == nullptr) throw Error(name + " is not available yet");
+  }
+  if (verb->play == nullptr)
+    throw Error(name + " is not available yet; 'ghostrank --help' lists what is");
   check_variables();
   return verb->play(argv);
 }

@@ -35,6 +35,8 @@ struct AtpOptions {
   int aggregators = 8192;  // of a switch, for all its communicators
   Picoseconds timeout = 10'000'000'000;  // a worker resends a packet after this time; 10 ms
   double packet_rate = 0;                // packets per second that a switch takes; 0: unlimited
+  // Number of the first packet, a multiple of the window. Tests begin where numbers soon wrap.
+  std::uint32_t first_packet = 0;
 };
 
 // What the communicators on one switch share.

@@ -64,8 +64,8 @@ struct SwitchGraph {
 // other.
 SwitchGraph switches_of(const ClusterSpec& cluster);
 
-// Numbers of NICs have room for nics_per_node of every node. False for those that a dedicated server,
-// which may have fewer, lacks.
+// Numbers of NICs have room for nics_per_node of every node. False for those that a dedicated
+// server, which may have fewer, lacks.
 bool has_nic(const ClusterSpec& cluster, Nic nic);
 
 // "leaf0-spine1"; the further ones of parallel cables are called "leaf0-spine1.2" and so on.

@@ -13,6 +13,7 @@
 #include "tests/profiles/support.h"
 #include "tests/shell.h"
 #include "tests/tools/sample.h"
+#include "tools/report/job_hash.h"
 #include "tools/sweep/rows.h"
 #include "tools/text/csv.h"
 
@@ -49,8 +50,8 @@ Sweep sample() {
   for (std::size_t i = 0; i < 2; ++i) {
     SweepRow& row = sweep.rows[i];
     row = {
-        true,        0.1 + static_cast<double>(i),   1e9, 7, 0.05, 0.0475, 1234.5, "modelled", "1",
-        "0.1.0 abc", config_hash(std::to_string(i)), ""};
+        true,        0.1 + static_cast<double>(i),    1e9, 7, 0.05, 0.0475, 1234.5, "modelled", "1",
+        "0.1.0 abc", job_hash(std::to_string(i), {}), ""};
   }
   return sweep;
 }

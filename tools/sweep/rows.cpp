@@ -8,10 +8,8 @@
 #include <set>
 
 #include "profiles/error.h"
-#include "profiles/input/content_hash.h"
-#include "profiles/load/json.h"
-#include "profiles/load/named_files.h"
 #include "profiles/median.h"
+#include "tools/report/job_hash.h"
 #include "tools/report/json/json.h"
 #include "tools/text/csv.h"
 
@@ -99,17 +97,7 @@ std::string text_in(const std::string& file) {
   return text;
 }
 
-// The hash of the job that a run says it has played, as the sweep forms those of its points.
-std::string played_hash(const Json& result) {
-  NamedFiles files;
-  for (const auto& [name, file] : result.at("files").items())
-    files[name] = {file.at("path").get<std::string>(), file.at("hash").get<std::string>()};
-  return config_hash(with_contents(json_text(result.at("config"), 2), files));
-}
-
 }  // namespace
-
-std::string config_hash(const std::string& config_json) { return content_hash_text(config_json); }
 
 void read_figures(SweepRow& row, const std::string& result_file) {
   try {
@@ -127,10 +115,7 @@ void read_figures(SweepRow& row, const std::string& result_file) {
                    : fidelity.at("faithful").get<bool>() ? "true"
                                                          : "false";
     row.played = true;
-    if (played_hash(result) != row.config_hash)
-      row.error =
-          "its run played another job than the sweep has loaded: the job's file, or one that it "
-          "names, has changed since; start the sweep again";
+    if (played_hash(result) != row.config_hash) row.error = "its run " + another_job("sweep");
   } catch (const Json::exception& error) {
     throw Error(result_file + " is no result of a run: " + error.what(), ErrorKind::environment);
   }

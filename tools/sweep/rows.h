@@ -34,9 +34,6 @@ struct Sweep {
   std::vector<SweepRow> rows;  // by point
 };
 
-// 16 hexadecimal digits of a resolved job (FNV-1a): equal jobs have equal hashes.
-std::string config_hash(const std::string& config_json);
-
 // Fills the figures of a row from what the point's run wrote with --json; where that is of another
 // job than the row's config_hash, the error. Throws Error(environment) when the file is no such
 // result.

@@ -11,12 +11,14 @@
 #include "emulator/control/control.h"
 #include "profiles/error.h"
 #include "profiles/load/config.h"
+#include "profiles/load/named_files.h"
 #include "profiles/planners/plan.h"
 #include "tools/compare/ab/bundle.h"
 #include "tools/compare/ab/comparison.h"
 #include "tools/compare/ab/tune.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/files/temporary_file.h"
+#include "tools/report/job_hash.h"
 #include "tools/report/plan_report.h"
 #include "tools/text/humane.h"
 #include "tools/verbs/compare_play.h"
@@ -34,7 +36,8 @@ constexpr int kMostRuns = 10'000, kMostProcesses = 1024;
 // The plan of a comparison, checked whole before the first run.
 struct ComparisonPlan {
   AbComparison comparison;
-  std::vector<LoadedJob> jobs;  // of the variants
+  std::vector<LoadedJob> jobs;    // of the variants
+  std::vector<NamedFiles> files;  // that these name
   std::string job_path;
   std::size_t runs = kRuns, max_runs = kRuns;
   std::size_t retries = 0;  // of each variant
@@ -131,12 +134,16 @@ void tune(ComparisonPlan& plan, bool quiet) {
     const Patience patience("tuning variant " + variant.name, !quiet);
     std::vector<std::string> given = c.common;
     given.insert(given.end(), variant.settings.begin(), variant.settings.end());
+    const std::string hash = job_hash(plan.jobs[i].config_json, plan.files[i]);
     try {
       const Tuning tuning = tune_variant(plan.jobs[i], [&](const std::vector<std::string>& more) {
         std::vector<std::string> all = given;
         all.insert(all.end(), more.begin(), more.end());
         return virtual_step(plan.job_path, std::move(all));
       });
+      const LoadedJob now = load_variant(plan.job_path, c.common, variant);
+      if (job_hash(now.config_json, named_files(now)) != hash)
+        throw Error("it " + another_job("comparison"));
       c.notes.push_back(variant.name + ": " + words_of(tuning));
       if (tuning.settings.empty()) continue;
       variant.settings.insert(variant.settings.end(), tuning.settings.begin(),
@@ -145,6 +152,7 @@ void tune(ComparisonPlan& plan, bool quiet) {
       throw Error("--tune plays variant " + variant.name + " in virtual time: " + error.what());
     }
     plan.jobs[i] = load_variant(plan.job_path, c.common, variant);
+    plan.files[i] = named_files(plan.jobs[i]);
   }
 }
 
@@ -167,8 +175,10 @@ ComparisonPlan plan_of(const Argv& argv, const CompareJobFlags& flags,
   for (const std::string& text : flags.expect)
     plan.expectations.push_back(parse_ratio_expectation(text, c.variants));
   plan.job_path = files[0];
-  for (const Variant& variant : c.variants)
+  for (const Variant& variant : c.variants) {
     plan.jobs.push_back(load_variant(files[0], flags.overrides, variant));
+    plan.files.push_back(named_files(plan.jobs.back()));
+  }
   check_common(flags.overrides, c.variants);
   c.job = std::filesystem::path(files[0]).stem();
   c.seed = flags.seed.value_or(plan.jobs[0].spec.run.seed);
@@ -295,6 +305,10 @@ class Player {
       return outcome.status;
     }
     AbRun run = read_ab_run(result, plan_.jobs[variant].spec);
+    if (run.job_hash != job_hash(plan_.jobs[variant].config_json, plan_.files[variant], seed)) {
+      c.interrupted = who + " " + another_job("comparison");
+      return 1;
+    }
     run.variant = variant;
     run.block = block;
     run.seed = seed;

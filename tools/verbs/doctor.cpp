@@ -48,10 +48,12 @@ int verb_doctor(const Argv& argv) {
       ->type_name("FILE|-")
       ->group("Output");
   if (!parse(app, argv)) return 0;
+  check_outputs({{"--json", json}});
   const Findings findings = look();
-  if (!json.empty()) write_whole(json, findings_json(findings));
+  const int unwritten =
+      write_each(std::vector<TextFile>{{json, [&] { return findings_json(findings); }}});
   if (json != "-") std::fputs(text_of(findings, paint_for(STDOUT_FILENO)).c_str(), stdout);
-  return 0;
+  return unwritten;
 }
 
 }  // namespace ghostrank

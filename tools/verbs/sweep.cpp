@@ -17,6 +17,7 @@
 #include "profiles/planners/plan.h"
 #include "tools/report/files/output_files.h"
 #include "tools/report/files/temporary_file.h"
+#include "tools/report/job_hash.h"
 #include "tools/report/plan_report.h"
 #include "tools/sweep/rows.h"
 #include "tools/verbs.h"
@@ -107,7 +108,7 @@ SweepPlan plan_of(const SweepFlags& flags) {
     try {
       const LoadedJob job = load_job(flags.job.path, settings_of(flags, sweep.grid, i));
       row.seed = std::to_string(job.spec.run.seed);
-      row.config_hash = config_hash(with_contents(job.config_json, named_files(job)));
+      row.config_hash = job_hash(job.config_json, named_files(job));
       plan.real_time = plan.real_time || job.spec.fabric.kind != FabricKind::virtual_time;
       any = true;
     } catch (const Error& error) {

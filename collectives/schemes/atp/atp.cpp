@@ -1,6 +1,7 @@
 #include "collectives/schemes/atp.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -31,7 +32,8 @@ class Atp final : public MemberEnds {
 
   bool exact() const override { return layout_->alone(); }
   std::string_view estimate() const override {
-    return "counted as if every communicator had all aggregators of its switch";
+    return "means over a window's slots, as if every communicator had all aggregators of its "
+           "switch";
   }
   Survives survives() const override { return {true, true, true, true}; }
   std::string refuses(const Call& call) const override {
@@ -60,15 +62,16 @@ class Atp final : public MemberEnds {
                    const RailShare& share) const override {
     const std::uint64_t packets = share.chunks();
     const std::uint64_t each = 26 + 4 * atp::kElements;
-    const std::uint64_t window = layout_->options.window;
-    const std::uint64_t cells = layout_->options.aggregators;
-    // Slots beyond the aggregators pass all workers' packets.
-    const std::uint64_t aggregated =
-        packets / window * std::min(window, cells) + std::min(packets % window, cells);
-    const std::uint64_t workers = layout_->rails.nodes();
-    const std::uint64_t in = aggregated + (packets - aggregated) * workers;
+    // Slots beyond the aggregators pass all workers' packets. A call takes up the slots where the
+    // one before it ended, so that all slots have as many packets in the mean.
+    const double window = layout_->options.window;
+    const double aggregated = std::min(1.0, layout_->options.aggregators / window);
+    const double in =
+        static_cast<double>(packets) * (aggregated + (1 - aggregated) * layout_->rails.nodes());
     const GroupParty at = layout_->switch_of(rail), server = layout_->server_of(rail);
-    edges.push_back({at, server, in * each, in, Carriage::packet});
+    const auto whole = [](double n) { return static_cast<std::uint64_t>(std::llround(n)); };
+    edges.push_back(
+        {at, server, whole(in * static_cast<double>(each)), whole(in), Carriage::packet});
     edges.push_back({server, at, packets * each, packets, Carriage::packet});
     for (const GroupRank worker : layout_->rails.workers(rail))
       for (const auto& [from, to] : {std::pair(worker, at), std::pair(at, worker)})
@@ -88,6 +91,8 @@ std::unique_ptr<Ends> atp_ends(int ranks, const AtpOptions& options, const Commu
   if (options.window < 1 || options.window > switchml::kMaxSlots || options.aggregators < 0)
     throw std::invalid_argument("atp has windows of 1 to " + std::to_string(switchml::kMaxSlots) +
                                 " packets, and 0 aggregators or more");
+  if (options.first_packet % static_cast<std::uint32_t>(options.window) != 0)
+    throw std::invalid_argument("atp's first packet begins a window");
   return std::make_unique<Atp>(ranks, std::make_shared<Layout>(ranks, options, comm));
 }
 

@@ -24,7 +24,7 @@ class AtpPart final : public WindowPart {
  public:
   AtpPart(std::shared_ptr<const Layout> layout, GroupRank worker)
       : WindowPart(layout->rails.rail_of(worker), layout->alone(), layout->options.window,
-                   layout->options.timeout),
+                   layout->options.timeout, layout->options.first_packet),
         layout_(std::move(layout)),
         me_(layout_->rails.node_of(worker)),
         switch_(layout_->switch_of(rail())) {}

@@ -7,12 +7,16 @@
 
 namespace ghostrank {
 
-WindowPart::WindowPart(int rail, bool alone, int window, Picoseconds timeout)
+WindowPart::WindowPart(int rail, bool alone, int window, Picoseconds timeout,
+                       std::uint32_t first_packet)
     : WorkerPart(rail),
       worker_(window),
       timers_(alone ? 0 : window, timeout),
       set_aside_(alone ? 0 : static_cast<std::size_t>(window)),
-      alone_(alone) {}
+      alone_(alone),
+      numbers_((std::uint64_t{1} << 32) / static_cast<std::uint64_t>(window) *
+               static_cast<std::uint64_t>(window)),
+      first_packet_(first_packet) {}
 
 void WindowPart::begin(const Call& call, const RailShare& share, bool real,
                        std::uint64_t per_chunk) {
@@ -27,7 +31,7 @@ void WindowPart::begin(const Call& call, const RailShare& share, bool real,
 
 void WindowPart::begin_stream(Io& io, bool exponents) {
   if (alone_) return;
-  first_packet_ += static_cast<std::uint32_t>(worker_.packets());
+  first_packet_ = (first_packet_ + worker_.packets()) % numbers_;
   worker_.start(share_->chunks(), exponents);
   timers_.start_call();
   if (!worker_.ended()) timers_.arm(io);

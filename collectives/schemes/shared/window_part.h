@@ -18,8 +18,8 @@ namespace ghostrank {
 class WindowPart : public WorkerPart {
  public:
   // `alone`: there is no other worker on the rail, so that the node's sum is the result and nothing
-  // is sent.
-  WindowPart(int rail, bool alone, int window, Picoseconds timeout);
+  // is sent. `first_packet`: number of the first packet, a multiple of the window.
+  WindowPart(int rail, bool alone, int window, Picoseconds timeout, std::uint32_t first_packet = 0);
 
   bool ended() const override { return alone_ ? completed_ == share_->chunks() : worker_.ended(); }
   void pieces_ready(Io& io, std::uint64_t pieces) override;
@@ -45,9 +45,11 @@ class WindowPart : public WorkerPart {
 
   bool alone() const { return alone_; }
   bool begun() const { return share_ != nullptr; }
-  // A packet's number, over all calls; wraps.
+  // A packet's number, over all calls. Numbers wrap at a multiple of the window, so that a number
+  // modulo the window is always the packet's slot.
   std::uint32_t number_of(const Chunk& chunk) const {
-    return first_packet_ + static_cast<std::uint32_t>(chunk.packet);
+    const std::uint64_t number = first_packet_ + chunk.packet;
+    return static_cast<std::uint32_t>(number < numbers_ ? number : number % numbers_);
   }
   // The node's sum of a chunk of floats.
   std::span<const float> mine(std::uint64_t chunk) const {
@@ -67,7 +69,8 @@ class WindowPart : public WorkerPart {
   void send_all(Io& io);
 
   const bool alone_;
-  std::uint32_t first_packet_ = 0;      // of the call
+  const std::uint64_t numbers_;         // of packets, until they wrap
+  std::uint64_t first_packet_;          // of the call
   std::uint64_t completed_ = 0;         // where the worker is alone
   std::vector<std::uint16_t> refused_;  // slots whose packet was refused for lack of room
 };

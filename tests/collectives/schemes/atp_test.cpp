@@ -53,6 +53,28 @@ TEST(Atp, HoldsAllFourClaims) {
   }
 }
 
+// Numbers of packets have 32 bits, and 2^32 is no multiple of the window.
+TEST(Atp, GoesOnWhereNumbersOfPacketsWrap) {
+  AtpOptions options = kFewAggregators;
+  for (const int aggregators : {0, 3, 6})
+    for (const std::uint32_t windows : {1, 2, 3}) {
+      options.aggregators = aggregators;
+      options.first_packet = (0xffffffffu / 6 - windows) * 6;
+      const auto ends = atp_ends(4, options);
+      for (const DataType type : {DataType::int32, DataType::float32}) {
+        const auto calls = calls_like({Func::all_reduce, 4, 800, 4, 0}, type, 4);
+        AgentCheckOptions lossy;
+        lossy.misfortunes = {0.05, 0.05, 0.05, 0.05};
+        lossy.most_events = 1'000'000;
+        for (const AgentCheckOptions& o : {AgentCheckOptions{}, lossy}) {
+          const AgentReport report = check(*ends, calls, o);
+          EXPECT_TRUE(report.ok) << aggregators << " aggregators: " << report.error;
+        }
+      }
+    }
+  EXPECT_THROW(atp_ends(4, {.window = 6, .first_packet = 1}), std::invalid_argument);
+}
+
 std::vector<float> all_reduced(const std::vector<std::vector<float>>& numbers) {
   const auto ends = atp_ends(static_cast<int>(numbers.size()), kFewAggregators);
   const Collective c{Func::all_reduce, ends->size(), numbers[0].size(), 4, 0};

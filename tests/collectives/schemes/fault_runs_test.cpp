@@ -118,7 +118,16 @@ FaultRun drawn_run(std::uint64_t seed) {
   run.name = std::string(scheme) + " " + std::string(name_of(func)) + " of " +
              std::to_string(ranks) + " ranks";
   try {
-    run.ends = row->ends(ranks, comm);
+    const InSwitch& in = comm.in_switch;
+    const auto slots = static_cast<std::uint32_t>(in.slots);
+    run.ends =
+        scheme != "atp"
+            ? row->ends(ranks, comm)
+            : atp_ends(ranks,
+                       {in.slots, in.memory_slots, in.timeout_ps, in.packet_rate,
+                        // Numbers of packets wrap soon.
+                        (0xffffffffu / slots - static_cast<std::uint32_t>(seed % 9)) * slots},
+                       comm);
   } catch (const std::invalid_argument&) {
     return run;  // more workers than the scheme serves
   }

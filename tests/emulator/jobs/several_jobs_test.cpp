@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <numeric>
-#include <random>
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,27 +15,21 @@
 
 #include "emulator/control/control.h"
 #include "profiles/error.h"
-#include "profiles/planners/background/background.h"
-#include "profiles/planners/compression/compression.h"
-#include "profiles/workload/merge.h"
-#include "tests/emulator/jobs/integers.h"
+#include "tests/emulator/jobs/several_jobs.h"
 #include "tests/emulator/support.h"
-#include "tests/method_named.h"
-#include "tests/one_of.h"
 
 namespace ghostrank {
 namespace {
 
+using testing::compress_by;
+using testing::Placed;
+using testing::seconds_of;
 using testing::SmallJob;
+using testing::together;
 
 constexpr double kRate = 100e9;
 constexpr std::uint64_t kCount = 250'000;
 constexpr double kSerial = kCount * 4 * 8 / kRate;
-
-struct Placed {
-  SmallJob job;  // of its own cluster only the servers count
-  std::vector<int> nodes;
-};
 
 // Two leaves of two nodes with a NIC each, whose links carry one NIC's rate.
 SmallJob fabric(NetworkModel network) {
@@ -52,42 +43,11 @@ SmallJob fabric(NetworkModel network) {
   return job;
 }
 
-SmallJob together(const SmallJob& fabric, const std::vector<Placed>& jobs) {
-  SmallJob out = fabric;
-  std::vector<NamedWorkload> workloads;
-  for (const Placed& one : jobs) {
-    const std::string name(1, static_cast<char>('a' + workloads.size()));
-    workloads.push_back({name, one.job.workload});
-    JobOnNodes& place = out.spec.jobs.emplace_back();
-    place.name = name;
-    place.job = std::make_shared<const JobSpec>(one.job.spec);
-    out.spec.cluster.servers.count += one.job.spec.cluster.server_nodes();
-    for (const int node : one.nodes) {
-      place.nodes.emplace_back(node);
-      out.spec.cluster.node_of_block.emplace_back(node);
-    }
-  }
-  out.workload = merge(workloads);
-  return out;
-}
-
 SmallJob all_reduce_of(int nodes, int gpus = 1, Picoseconds compute = 0) {
   SmallJob job(nodes, gpus, FabricKind::virtual_time);
   if (compute > 0) job.compute(compute);
   job.collective(Func::all_reduce, kCount);
   return job;
-}
-
-// Compresses the tensor that the job reduces.
-void compress_by(std::string_view method, const CompressionOptions& options, SmallJob& job) {
-  job.spec.compression = CompressionSpec{&method_named(method), options};
-  compress(job.spec, job.workload);
-}
-
-std::vector<double> seconds_of(const std::vector<IterationReport>& iterations) {
-  std::vector<double> seconds;
-  for (const IterationReport& i : iterations) seconds.push_back(i.seconds);
-  return seconds;
 }
 
 // A ring of two nodes sends and receives the tensor once: alone at the NICs' rate, and beside
@@ -460,144 +420,6 @@ TEST(SeveralJobs, RefuseStepsThatTakeNoTime) {
   SmallJob job =
       together(fabric(NetworkModel::loggp), {{all_reduce_of(2), {0, 1}}, {idle, {2, 3}}});
   EXPECT_THROW(job.run(), Error);
-}
-
-// ---- Random jobs ----
-
-// A job of random calls on so many nodes.
-SmallJob random_job(std::mt19937& random, int nodes, int gpus) {
-  SmallJob job(nodes, gpus, FabricKind::virtual_time);
-  const char* libraries[] = {"generic", "nccl-2.28", "gloo", "openmpi-4.1"};
-  job.spec.collectives.library = libraries[random() % 4];
-  job.workload.groups.clear();
-  job.workload.group_names = {"all", "pairs"};
-  job.workload.groups.push_back({0, world_ranks(job.workload.ranks)});
-  for (int r = 0; r + 1 < job.workload.ranks; r += 2)
-    job.workload.groups.push_back({1, {WorldRank(r), WorldRank(r + 1)}});
-  for (int ops = 1 + static_cast<int>(random() % 4); ops > 0; --ops) {
-    job.compute(static_cast<Picoseconds>(1 + random() % 50) * kPicosPerMicro);
-    const Func funcs[] = {Func::all_reduce, Func::all_gather, Func::broadcast};
-    job.collective(funcs[random() % 3], 1 + random() % 20'000);
-  }
-  if (job.workload.ranks % 2 == 0) {
-    Op pair;
-    pair.kind = Op::Kind::collective;
-    pair.group = 1;
-    pair.count = 1 + random() % 3'000;
-    job.program().streams[0].push_back(pair);
-  }
-  if (random() % 2 == 0) {  // a stream that outlives its iteration
-    Program& program = job.program();
-    program.stream_names.emplace_back("late");
-    program.streams.push_back(OpList{Op{.duration = 80 * kPicosPerMicro}});
-    program.outlives = {false, true};
-  }
-  return job;
-}
-
-// Sums the job's all-reduces at servers of its own or in the switch. Returns true.
-bool add_scheme(std::mt19937& random, SmallJob& job) {
-  JobSpec& spec = job.spec;
-  const std::string scheme =
-      test::one_of<const char*>(random, {"parameter_server", "byteps", "switchml", "sharp",
-                                         "omnireduce", "atp", "omnireduce_switch"});
-  spec.collectives.algorithm(Func::all_reduce) = scheme;
-  if (scheme == "omnireduce_switch") testing::reduce_integers(job.program());
-  spec.collectives.at_servers = {.big_array = 5000, .chunk_bytes = 4096};
-  spec.collectives.at_servers.partition_bytes = 4096;
-  spec.cluster.servers.count = 1 + static_cast<int>(random() % 2);
-  spec.cluster.servers.colocated = random() % 2 == 0;
-  return true;
-}
-
-// Compresses a tensor that the job reduces by some method.
-void add_compression(std::mt19937& random, SmallJob& job) {
-  job.collective(Func::all_reduce, 2'000, DataType::float32, 0, 1);
-  const char* methods[] = {"topk", "qsgd", "powersgd", "onebit"};
-  compress_by(methods[random() % 4], {.ratio = 0.05}, job);
-}
-
-// Patterns among so many nodes. A bisection needs two halves.
-std::vector<Background> random_background(std::mt19937& random, int nodes) {
-  std::vector<Background> list;
-  for (const auto pattern : {Background::Pattern::incast, Background::Pattern::permutation,
-                             Background::Pattern::bisection}) {
-    if (random() % 2 == 0 || (pattern == Background::Pattern::bisection && nodes % 2 != 0))
-      continue;
-    Background& one = list.emplace_back();
-    one.pattern = pattern;
-    one.every = 1 + static_cast<int>(random() % 3);
-    one.over = 1 + static_cast<int>(random() % static_cast<unsigned>(one.every));
-    one.bytes = 1 + random() % 200'000;
-    one.chunk = 1 + random() % 100'000;
-    one.rate_bps = random() % 2 == 0 ? 0 : kRate / 10;
-    one.blocking = random() % 2 == 0;
-  }
-  return list;
-}
-
-// Where no NIC and no link is shared, nobody loses anything, whatever the jobs do and wherever they
-// are; and with real data they compute what they should.
-TEST(SeveralJobs, AtRandomLoseNothingOnAnIdealSwitch) {
-  for (unsigned seed = 0; seed < 12; ++seed) {
-    std::mt19937 random(seed);
-    const int gpus = 1 + static_cast<int>(random() % 2);
-    SmallJob cluster(9, gpus, FabricKind::virtual_time);
-    cluster.spec.cluster.nic = {kRate, 2 * kPicosPerMicro};
-    std::vector<int> nodes(9);
-    std::iota(nodes.begin(), nodes.end(), 0);
-    std::shuffle(nodes.begin(), nodes.end(), random);
-    std::vector<Placed> jobs;
-    bool has_scheme = false;
-    for (int n = 2 + static_cast<int>(random() % 2); n > 0; --n) {
-      const int size = 2 + static_cast<int>(random() % 2);
-      jobs.push_back({random_job(random, size, gpus), {nodes.end() - size, nodes.end()}});
-      nodes.resize(nodes.size() - static_cast<std::size_t>(size));
-      SmallJob& own = jobs.back().job;
-      has_scheme |= random() % 3 == 0 && add_scheme(random, own);
-      if (random() % 3 == 0 &&
-          own.spec.collectives.algorithm(Func::all_reduce) != "omnireduce_switch")
-        add_compression(random, own);
-      own.spec.background = random_background(random, size);
-      add_background(own.spec, own.workload);
-    }
-    const int idle = static_cast<int>(nodes.size());
-    std::vector<Background> traffic;
-    if (idle >= 2) traffic = random_background(random, idle);
-    if (!traffic.empty()) {
-      jobs.push_back({SmallJob(idle, gpus, FabricKind::virtual_time), nodes});
-      SmallJob& beside = jobs.back().job;
-      beside.spec.background = traffic;
-      beside.workload = plan_background(beside.spec);
-      cluster.spec.background = traffic;
-    }
-    SmallJob job = together(cluster, jobs);
-    job.spec.run.iterations = 2;
-    job.spec.run.jitter = 0.2;
-    for (const NetworkModel network :
-         {NetworkModel::loggp, NetworkModel::flow, NetworkModel::packet}) {
-      if (network != NetworkModel::loggp && has_scheme) continue;
-      job.spec.fabric.network = network;
-      const Result result = job.run();
-      for (const JobReport& one : result.jobs) {
-        const bool awaited = traffic.empty() || &one != &result.jobs.back();
-        EXPECT_GE(one.iterations.size(), awaited ? 2u : 0u);
-        if (one.iterations.empty()) continue;  // of traffic
-        EXPECT_EQ(seconds_of(one.iterations), seconds_of(one.alone)) << seed << one.name;
-        EXPECT_EQ(one.slowdown(), 1) << seed << one.name;
-      }
-    }
-    job.spec.fabric.network = NetworkModel::loggp;
-    job.spec.fabric.kind = FabricKind::memory;
-    job.spec.fabric.inside_node = InsideNode::messages;
-    job.spec.dilation = 1;
-    job.spec.run.verify = true;
-    job.spec.run.shards = 1 + static_cast<int>(random() % 3);
-    const Result result = job.run();
-    EXPECT_EQ(result.interrupted, "");
-    EXPECT_EQ(result.verify->wrong_elements, 0u) << seed;
-    EXPECT_GT(result.verify->checked_elements, 0u) << seed;
-  }
 }
 
 }  // namespace

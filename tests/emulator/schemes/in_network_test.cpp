@@ -296,6 +296,28 @@ TEST(InTheNetwork, AtpsServerReceivesWhatTheSwitchCouldNotAddUp) {
   }
 }
 
+// Calls smaller than a window begin at one slot after the other: a part of them, as of the slots,
+// finds an aggregator.
+TEST(InTheNetwork, AtpsSmallCallsFindAggregatorsAsOftenAsLargeOnes) {
+  constexpr int kNodes = 4, kWindow = 64;
+  for (const int aggregators : {8, 16, 48})
+    for (const std::uint64_t packets : {4, 24, 40}) {
+      SmallJob job = atp_job(kNodes, kWindow, aggregators);
+      for (int calls = 0; calls < kWindow; ++calls)  // each slot begins as many packets
+        job.collective(Func::all_reduce, packets * kInAtp, DataType::int32);
+      const Result result = job.run();
+      EXPECT_EQ(result.interrupted, "");
+      const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+      double messages = 0, bytes = 0;
+      for (const PairTraffic& p : result.pairs) messages += p.messages, bytes += p.bytes;
+      // The plan has whole messages and bytes for each call.
+      EXPECT_NEAR(static_cast<double>(plan.wire_messages), messages, 0.5 * kWindow)
+          << aggregators << ", " << packets;
+      EXPECT_NEAR(static_cast<double>(plan.wire_bytes), bytes, 0.5 * kWindow)
+          << aggregators << ", " << packets;
+    }
+}
+
 TEST(InTheNetwork, AtpIsRightAtEveryShareWithLosses) {
   for (const int aggregators : {64, 32, 0})
     for (const DataType type : {DataType::int32, DataType::float32, DataType::bfloat16}) {

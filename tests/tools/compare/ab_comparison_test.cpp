@@ -344,6 +344,30 @@ TEST(AbPlay, DrawsTheSameJitterForAllVariantsOfABlock) {
   EXPECT_EQ(j["ratios"][0]["verdict"], "inconclusive");
 }
 
+// The job's file is edited after the first run; runs that play the new one count for nothing.
+TEST(AbPlay, EndsWhereTheJobHasChanged) {
+  const test::Scratch scratch;
+  const std::string json = scratch / "ab.json", job = scratch / "job.yaml";
+  test::put(job, test::contents(kSmall));
+  const std::string command = GHOSTRANK_BINARY " compare " + job +
+                              " -s fabric.kind=memory --a collectives.channels=1"
+                              " --b collectives.channels=2 --runs 100 --retries 0"
+                              " --allow-unfaithful --json " +
+                              json;
+  const test::Outcome outcome =
+      test::shell(command + " >" + (scratch / "out.txt") + " 2>&1 & pid=$!; while [ ! -s " + json +
+                  ".partial.jsonl ] && kill -0 $pid 2>/dev/null; do sleep 0.1; done; echo 'scale: "
+                  "{dilation: 2}' >> " +
+                  job + "; wait $pid");
+  const std::string text = test::contents(scratch / "out.txt");
+  EXPECT_EQ(outcome.status, 1) << text;
+  EXPECT_THAT(text, HasSubstr(" played another job than the comparison has loaded: "));
+  const Json j = Json::parse(test::contents(json));
+  EXPECT_THAT(j["interrupted"].get<std::string>(), HasSubstr("another job"));
+  EXPECT_GE(j["runs"].size(), 1u);
+  EXPECT_LT(j["runs"].size(), 200u);
+}
+
 TEST(AbPlay, KeepsWholeBlocksAndEndsItsRunsWhenInterrupted) {
   const test::Scratch scratch;
   const std::string json = scratch / "ab.json", bundle = scratch / "bundle";

@@ -12,6 +12,7 @@
 #include "profiles/planners/background/background.h"
 #include "tools/compare/ab/statistics.h"
 #include "tools/diagnosis/step_load.h"
+#include "tools/report/job_hash.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {
@@ -237,6 +238,7 @@ std::optional<double> predicted_seconds(const JobSpec& spec) {
 
 AbRun read(const Json& result, const JobSpec& spec) {
   AbRun run;
+  run.job_hash = played_hash(result);
   const Json& fidelity = result.at("fidelity");
   run.fabric = std::string(name_of(spec.fabric.kind));
   run.step_seconds = result.at("step_time").at("median").get<double>();

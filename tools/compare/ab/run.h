@@ -17,6 +17,7 @@ struct AbRun {
   std::size_t variant = 0, block = 0;
   std::uint64_t seed = 0;
   std::string file;         // the result, relative to the bundle; empty if it was not kept
+  std::string job_hash;     // of what it played (tools/report/job_hash.h); not kept
   double step_seconds = 0;  // the sample: the median of the measured iterations
   int iterations = 0;
   double compute_seconds = 0, exposed_seconds = 0, bubble_seconds = 0;  // medians

@@ -154,7 +154,7 @@ void check_pattern_flags(const CLI::App& app) {
 
 bool read_flags(const Argv& argv, BenchFlags& f) {
   CLI::App app("Measure one collective over sizes, or a pattern of flows.", "ghostrank bench");
-  app.add_option("what", f.what,
+  app.add_option("collective", f.what,
                  "all_reduce, all_gather_perf, alltoall, ... or pairs, permutation, incast, "
                  "bisection")
       ->required()

@@ -27,6 +27,10 @@ bool is_model(const YamlValue& root) {
 
 Workload programs_in(const YamlValue& root) {
   const YamlValue* program = root.find("program");
+  if ((!program || !program->is_map()) && !root.find("roles"))
+    fail(root.mark,
+         "it has neither layers nor programs; give what 'profile capture', 'profile import' or "
+         "'plan --programs' wrote");
   return read_program(program ? *program : root);
 }
 

@@ -132,6 +132,13 @@ int profile_export(const Argv& argv) {
       "  ghostrank profile export job.yaml --format param -o traces/rank");
   if (!parse(app, argv)) return 0;
   const Format& format = format_named(form);
+  if (out == "-")
+    throw Error(
+        "-o -: a prefix of files, which cannot be stdout; write -o PREFIX, as in -o traces/job");
+  const auto path = [&](int rank) {
+    return out + format.before + std::to_string(rank) + format.after;
+  };
+  check_outputs({{"-o", format.traces ? path(0) : out + format.more}});
   std::string schemes;
   const Workload workload = programs_of(file, schemes);
   if (format.traces && static_cast<std::size_t>(workload.ranks) > kMostFiles)
@@ -140,9 +147,6 @@ int profile_export(const Argv& argv) {
   const std::size_t number = iteration < 0
                                  ? static_cast<std::size_t>(-1)
                                  : program_number(workload, static_cast<std::size_t>(iteration));
-  const auto path = [&](int rank) {
-    return out + format.before + std::to_string(rank) + format.after;
-  };
   std::vector<std::string> wrote;
   if (format.traces) {
     const Format::TraceOf trace = format.traces(workload, number);
