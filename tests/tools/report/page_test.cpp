@@ -13,6 +13,7 @@
 #include "tools/report/page/result_page.h"
 #include "tools/report/page/svg_parts.h"
 #include "tools/report/stored_run.h"
+#include "tools/text/svg.h"
 
 namespace ghostrank {
 namespace {
@@ -170,6 +171,7 @@ TEST(Page, DotsOfStepsThatDifferByRoundingEnd) {
   elements_of("<html>" + step_dots({{"a", {step, next, next}, next, {}}}) + "</html>");
   EXPECT_TRUE(step_dots({{"a", {step, step}, step, {}}}).empty());
   EXPECT_LE(page::ticks(1, next, 5).size(), 11u);
+  EXPECT_LT(svg_dots({"runs", "seconds", {{"a", {step, next}, next, {}, {}}}}).size(), 10'000u);
   EXPECT_EQ(page::ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
 }
 
