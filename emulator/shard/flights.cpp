@@ -3,6 +3,7 @@
 // shard/messages.cpp.
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "emulator/shard/inline.h"
 #include "emulator/shard/ranks/carried.h"
@@ -77,6 +78,10 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
     f.group |= kPointToPoint;
     PairCounter& pair = pair_of(r, group, f.peer, receives);
     f.sequence = transfer_sequence(pair.count++, source, target);
+    if (TransferEnds* const ends = at_lone_ports(pair, source, target)) {
+      meet_at_lone_ports(r, f, *ends);
+      return Started::busy;
+    }
     if (fluids_ && (pair.ends || between_nodes(group, source, target))) {
       transfer_as_fluid(r, f, pair);
       return Started::busy;
@@ -220,6 +225,63 @@ void Shard::meet_in_node(RankState& r, Flight& f) {
     member = std::exchange(one.next_member, nullptr);
     schedule(Event::Kind::call_done, end, one.rank).flight = &one;
   }
+}
+
+// Null: the pair's transfers do not have the ports of their node for themselves.
+TransferEnds* Shard::at_lone_ports(PairCounter& pair, GroupRank source, GroupRank target) {
+  if (!node_transfers_ || segment_.verify) return nullptr;
+  if (!std::exchange(pair.asked, true))
+    pair.lone = node_transfers_->between(pair.group, source, target);
+  return pair.lone;
+}
+
+bool Shard::is_at_lone_ports(RankState& r, const Op& op) {
+  if (!node_transfers_ || op.kind == Op::Kind::collective) return false;
+  const auto [group, position] = cluster_.membership(r.id(), op.group);
+  const auto size = static_cast<GroupRank>(workload_.groups[group].members.size());
+  const GroupRank peer = ((position + op.peer) % size + size) % size;
+  const bool receives = op.kind == Op::Kind::recv;
+  return at_lone_ports(pair_of(r, group, peer, receives), receives ? peer : position,
+                       receives ? position : peer) != nullptr;
+}
+
+// An end of a transfer comes.
+void Shard::meet_at_lone_ports(RankState& r, Flight& f, TransferEnds& ends) {
+  f.whole = Flight::Whole::in_node;
+  f.actors_left = 0;
+  f.next_member = nullptr;
+  r.flights.append(&f);
+  TransferEnds::Open own{&f, &node_transfers_->kind_of(ends, *f.op), f.op->kind == Op::Kind::send,
+                         f.start.at};
+  f.schedule = own.kind->schedule.get();
+  if (own.sends) {
+    ledger_.add_intra(f.row, own.kind->sent);
+    stats_.messages += own.kind->sent.messages;
+    own.busy = std::max<Picoseconds>(0, r.nvlink.egress_free.at - own.at);
+    if (!own.kind->parts->sender_waits()) {
+      r.nvlink.egress_free.at = own.at + own.kind->parts->times(0, own.busy).port_free;
+      own.flight = nullptr;
+      end_alone(f, own.at);
+    }
+  }
+  const std::optional<TransferEnds::Open> other = ends.meet(own);
+  if (!other) return;
+  const TransferEnds::Open &sender = own.sends ? own : *other, &receiver = own.sends ? *other : own;
+  if (sender.kind->sent.bytes != receiver.kind->sent.bytes)
+    return fail("rank " + to_string(ranks_[receiver.flight->rank].party) + " receives " +
+                std::to_string(receiver.kind->sent.bytes) + " bytes where " +
+                std::to_string(sender.kind->sent.bytes) + " are sent to it");
+  const TransferTimes& times = sender.kind->parts->times(receiver.at - sender.at, sender.busy);
+  if (sender.flight) {
+    ranks_[sender.flight->rank].nvlink.egress_free.at = sender.at + times.port_free;
+    end_alone(*sender.flight, sender.at + times.sender);
+  }
+  end_alone(*receiver.flight, sender.at + times.receiver);
+}
+
+// Ends a call that has no other members at `at`.
+void Shard::end_alone(Flight& f, Picoseconds at) {
+  runs_ahead_ || at <= now_ ? end_calls(&f, {at, 0}) : end_member(f, at);
 }
 
 bool Shard::between_nodes(std::uint32_t group, GroupRank a, GroupRank b) const {

@@ -22,12 +22,6 @@ FluidKey key_of(std::uint32_t site, const Op& op) {
   return key;
 }
 
-// Whether two ops of one pair of ranks have the same key.
-bool are_one_transfer(const Op& a, const Op& b) {
-  return a.group == b.group && a.dtype == b.dtype && a.count == b.count && a.floats == b.floats &&
-         a.within == b.within;
-}
-
 }  // namespace
 
 std::size_t FluidCalls::Hash::operator()(const FluidKey& k) const {

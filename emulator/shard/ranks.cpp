@@ -187,6 +187,7 @@ bool Shard::wait_for_clock(RankState& r, std::uint8_t stream, const Op* next) {
     const std::uint32_t group = cluster_.membership(r.id(), next->group).group;
     if (next->kind == Op::Kind::collective && next->launch == 0 && is_one_delay(group, *next))
       return false;
+    if (is_at_lone_ports(r, *next)) return false;
   }
   delay(r, s);
   return true;

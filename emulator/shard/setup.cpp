@@ -95,6 +95,9 @@ Shard::Shard(const Setup& setup)
     switch_flow_[end.scheme][end.position] = static_cast<int>(switch_flows_++);
   if (spec_.fabric.network == NetworkModel::flow)
     fluids_ = std::make_unique<FluidCalls>(spec_, workload_, cluster_, schedules_);
+  if (fluids_ && model_nodes_ && cluster_.schemes().empty())
+    node_transfers_ = std::make_unique<NodeTransfers>(workload_, cluster_, schedules_, intra_);
+  if (node_transfers_ && !node_transfers_->any()) node_transfers_.reset();
   if (spec_.fabric.network == NetworkModel::packet)
     by_packets_ = std::make_unique<PacketConnections>(spec_, cluster_.topology(), nics_.size());
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
@@ -153,6 +156,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
       this);
   backlogs_.begin(static_cast<std::uint32_t>(players_), helpers_alone_);
   meetings_.clear();
+  if (node_transfers_) node_transfers_->clear();
   if (fluids_) fluids_->clear(segment_.at);
   rates_wanted_ = -1;
   if (by_packets_) by_packets_->clear(segment_.at);

@@ -62,6 +62,7 @@
 #include "emulator/shard/measured/switch_slips.h"
 #include "emulator/shard/measured/unanswered.h"
 #include "emulator/shard/node_calls.h"
+#include "emulator/shard/node_transfers.h"
 #include "emulator/shard/on_the_way/connections.h"
 #include "emulator/shard/on_the_way/helper_backlogs.h"
 #include "emulator/shard/on_the_way/in_order.h"
@@ -234,6 +235,10 @@ class Shard final : private NoteCarrier {
   bool is_one_delay(std::uint32_t group, const Op& op) const;
   void meet_in_node(RankState& r, Flight& f);
   void play_node_calls();
+  TransferEnds* at_lone_ports(PairCounter& pair, GroupRank source, GroupRank target);
+  bool is_at_lone_ports(RankState& r, const Op& op);
+  void meet_at_lone_ports(RankState& r, Flight& f, TransferEnds& ends);
+  void end_alone(Flight& f, Picoseconds at);
   bool between_nodes(std::uint32_t group, GroupRank a, GroupRank b) const;
   void end_calls(Flight* first, Moment t);
   void end_call_of(RankState& r, Flight& f);
@@ -422,6 +427,7 @@ class Shard final : private NoteCarrier {
   ShardShared* shared_ = nullptr;
   Schedules schedules_;
   NodeCalls node_calls_;
+  std::unique_ptr<NodeTransfers> node_transfers_;  // null: none pass lone ports
   // Ranks, then helpers; helpers play no program.
   std::vector<RankState> ranks_;
   std::size_t players_ = 0;  // number of ranks in ranks_

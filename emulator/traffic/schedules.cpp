@@ -374,6 +374,11 @@ const Schedules::Play& Schedules::get(std::uint32_t group, const Op& op) const {
   return made->second;
 }
 
+bool are_one_transfer(const Op& a, const Op& b) {
+  return a.group == b.group && a.dtype == b.dtype && a.count == b.count && a.floats == b.floats &&
+         a.within == b.within;
+}
+
 std::shared_ptr<const Schedule> Schedules::transfer(std::uint32_t group, const Op& op,
                                                     GroupRank source, GroupRank target) const {
   const Key key{op.count,

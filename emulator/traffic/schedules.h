@@ -34,6 +34,9 @@ std::vector<Op> calls_with(const Workload& workload, const Op& op);
 // all libraries but NCCL.
 bool is_direct(const JobSpec& spec, const Workload& workload, std::uint16_t kind);
 
+// Whether two sends or receives between the same ranks of a group have the same schedule.
+bool are_one_transfer(const Op& a, const Op& b);
+
 class Schedules {
  public:
   // Throws Error(usage) if the library lacks an algorithm for a function of the workload, or cannot

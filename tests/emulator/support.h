@@ -125,6 +125,20 @@ inline std::string ledger_text(const Result& result) {
   return text.str();
 }
 
+// What the run says, but for spans.
+inline std::string report_text(const Result& result) {
+  std::ostringstream text;
+  text.precision(17);
+  for (const IterationReport& i : result.iterations)
+    text << i.seconds << ' ' << i.compute_seconds << ' ' << i.exposed_comm_seconds << ' '
+         << i.bubble_seconds << ' ' << i.rank_seconds << ' ' << i.rank0_seconds << ' '
+         << i.earliest_end << '\n';
+  for (const CollectiveReport& c : result.collectives)
+    text << c.op << ' ' << c.group << ' ' << c.calls << ' ' << c.bytes << ' ' << c.seconds_median
+         << ' ' << c.algbw_GBps << '\n';
+  return text.str() + ledger_text(result);
+}
+
 // The load of the links.
 inline std::string network_text(const Result& result) {
   std::ostringstream text;

@@ -1,10 +1,10 @@
 // Whether ranks may run ahead of the clock: virtual time only.
 //
 // What a rank does between two calls that leave its node depends on its node alone: delays, events
-// between its streams, and calls inside the node, which end for all members when the last one has
-// come. So none of these needs an event of the shard. A rank plays them at once, at times that the
-// clock has not reached, and a stream waits for the clock where others can notice: before a call
-// that leaves the node, and at its end.
+// between its streams, calls inside the node, which end for all members when the last one has come,
+// and transfers between lone ports. So none of these needs an event of the shard. A rank plays them
+// at once, at times that the clock has not reached, and a stream waits for the clock where others
+// can notice: before a call that leaves the node, and at its end.
 //
 //   event by event   ─ delay ends ─ call ends ─ delay ends ─ call ends ─ delay ends ─ sends
 //   ahead            ─────────────────────────────────────────────────────────────── sends

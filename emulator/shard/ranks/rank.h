@@ -288,8 +288,10 @@ struct PairCounter {
   std::uint32_t group = 0;
   GroupRank peer = kNoRank;
   bool receives = false;
+  bool asked = false;  // `lone` is known
   std::uint32_t count = 0;
-  struct FluidEnds* ends = nullptr;  // fabric.network: flow; once it has transfers
+  struct FluidEnds* ends = nullptr;     // fabric.network: flow; once it has transfers
+  struct TransferEnds* lone = nullptr;  // null: not between lone ports of a node
 };
 
 struct alignas(64) RankState {

@@ -1,5 +1,4 @@
 // Ranks that run ahead of the clock, against the same job event by event.
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -12,24 +11,10 @@
 namespace ghostrank {
 namespace {
 
-using testing::ledger_text;
+using testing::report_text;
 using testing::SmallJob;
 
 constexpr int kNodes = 3, kGpus = 4;
-
-// What the run says, but for spans.
-std::string text_of(const Result& result) {
-  std::ostringstream text;
-  text.precision(17);
-  for (const IterationReport& i : result.iterations)
-    text << i.seconds << ' ' << i.compute_seconds << ' ' << i.exposed_comm_seconds << ' '
-         << i.bubble_seconds << ' ' << i.rank_seconds << ' ' << i.rank0_seconds << ' '
-         << i.earliest_end << '\n';
-  for (const CollectiveReport& c : result.collectives)
-    text << c.op << ' ' << c.group << ' ' << c.calls << ' ' << c.bytes << ' ' << c.seconds_median
-         << ' ' << c.algbw_GBps << '\n';
-  return text.str() + ledger_text(result);
-}
 
 // Passes of delays and calls of the node's group; each ends with an op that leaves the node or that
 // the other stream waits for. That stream then calls across nodes, or within the node, which keeps
@@ -104,7 +89,7 @@ TEST(Ahead, ChangesNothingThatARunSays) {
     const SmallJob job = random_job(dice);
     const Result ahead = job.run(), by_events = event_by_event(job).run();
     ASSERT_EQ(ahead.interrupted, "") << "seed " << seed;
-    ASSERT_EQ(text_of(ahead), text_of(by_events)) << "seed " << seed;
+    ASSERT_EQ(report_text(ahead), report_text(by_events)) << "seed " << seed;
   }
 }
 
@@ -120,12 +105,12 @@ TEST(Ahead, TracedAndVerifiedRunsSayTheSame) {
   out.collective(0, "across", Func::all_reduce, 0, DataType::float32, 5000);
   out.collective(1, "aside", Func::all_gather, 1, DataType::float32, 500);
   job.program() = out.take();
-  const std::string plain = text_of(job.run());
+  const std::string plain = report_text(job.run());
   RunOptions traced;
   traced.trace_ranks = {WorldRank(1)};
-  EXPECT_EQ(text_of(job.run(nullptr, traced)), plain);
+  EXPECT_EQ(report_text(job.run(nullptr, traced)), plain);
   job.spec.run.verify = true;
-  EXPECT_EQ(text_of(job.run()), plain);
+  EXPECT_EQ(report_text(job.run()), plain);
 }
 
 }  // namespace
