@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <optional>
 #include <random>
+#include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -57,6 +59,7 @@ std::string parallel_of(std::mt19937& random, int gpus) {
     const int replicas = std::max(1, gpus / (tp * pp * (framework == "megatron" ? cp : 1)));
     add("recompute", any(random, {"", "full"}));
     add("global_batch", std::to_string(replicas * pp * one_of(random, {1, 2, 3})));
+    if (tp > 1 && framework == "megatron") add("tp_comm_overlap", any(random, {"", "true"}));
   }
   return text + "}\n";
 }
@@ -104,6 +107,49 @@ std::optional<LoadedJob> loaded(const std::string& text) {
     return job;
   } catch (const Error&) {
     return std::nullopt;
+  }
+}
+
+// The job on one node with another plan: tensor-parallel calls overlap products.
+std::string overlapped(unsigned seed, std::string text) {
+  std::mt19937 random(seed);
+  const int tp = one_of(random, {2, 3, 4, 6}), replicas = one_of(random, {1, 2});
+  const std::string parallel =
+      "parallel: {framework: megatron, tp: " + std::to_string(tp) +
+      ", sequence_parallel: true, tp_comm_overlap: true, distributed_optimizer: " +
+      any(random, {"true", "false"}) + ", recompute: " + any(random, {"none", "full"}) +
+      ", global_batch: " + std::to_string(replicas * one_of(random, {1, 3})) + "}";
+  const std::string gpus = "nodes: 1, gpus_per_node: " + std::to_string(tp * replicas);
+  for (const auto& [pattern, by] :
+       {std::pair("parallel: .*", parallel), std::pair("nodes: ., gpus_per_node: .", gpus),
+        std::pair(", experts: [^}]*\\}", std::string())})
+    text = std::regex_replace(text, std::regex(pattern), by);
+  return text;
+}
+
+// Transfers inside a node are played message by message or, as flows, where they have their ports
+// for themselves, without messages.
+TEST(RandomPlans, TakeAsLongOnOneNodeAsFlows) {
+  const auto jobs = static_cast<unsigned>(test::number_in("GHOSTRANK_RANDOM_JOBS", 100));
+  unsigned with_lone_ports = 0;
+  for (unsigned seed = 0; seed < jobs; ++seed) {
+    const std::string text = random_plan(seed, 1);
+    std::optional<LoadedJob> job = loaded(seed % 3 > 0 ? text : overlapped(seed, text));
+    if (!job) continue;
+    const int nodes = std::exchange(job->spec.cluster.nodes, 1);
+    job->spec.cluster.gpus_per_node *= nodes;
+    job->spec.cluster.nics_per_node *= nodes;
+    job->spec.cluster.topology = {};
+    job->spec.fabric.inside_node = InsideNode::model;
+    const Workload workload = plan_workload(job->spec);
+    SCOPED_TRACE("job " + std::to_string(seed));
+    with_lone_ports += testing::has_lone_ports(job->spec, workload);
+    const Result messages = testing::play(*job, workload);
+    job->spec.fabric.network = NetworkModel::flow;
+    ASSERT_EQ(testing::report_text(testing::play(*job, workload)), testing::report_text(messages));
+  }
+  if (jobs >= 100) {
+    EXPECT_GE(with_lone_ports, 8U);
   }
 }
 
