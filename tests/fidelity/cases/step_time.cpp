@@ -30,7 +30,9 @@ const std::map<std::string, double> kMost{{"A100, several nodes", .08},
                                           {"Korthikanti table 5", .03},
                                           {"Megatron-core H100", .05},
                                           {"SC'21 table 1", .03}};
-constexpr int kMostGpus = 3072;  // of runs played message by message without --long, not as flows
+// Most GPUs of runs played message by message without --long, not as flows: kMostInParts of those
+// whose overlapped calls are cut in parts.
+constexpr int kMostGpus = 3072, kMostInParts = 2304;
 
 struct Played {
   IterationReport step;
@@ -185,8 +187,10 @@ Findings compare_step_times(const Options& options) {
   auto published = published_steps();
   if (const int fits = options.ranks > 0 ? options.ranks : options.quick ? 600 : 0; fits > 0)
     std::erase_if(published, [&](const MeasuredStep& run) { return run.gpus > fits; });
-  for (MeasuredStep& run : published)
-    if (run.gpus > kMostGpus && !options.longer) run.network = "flow";
+  for (MeasuredStep& run : published) {
+    const bool in_parts = run.parallel.find("tp_comm_overlap: true") != std::string::npos;
+    if (run.gpus > (in_parts ? kMostInParts : kMostGpus) && !options.longer) run.network = "flow";
+  }
   for (auto* runs : {&multi, &single, &published})
     std::erase_if(*runs, [&](const MeasuredStep& run) {
       return (run.table + " | " + run.name).find(options.row) == std::string::npos;
