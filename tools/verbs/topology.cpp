@@ -98,8 +98,8 @@ Json json_of(const SwitchGraph& graph, const FabricFacts& facts, double nic_bps)
           {"bisection_share", facts.bisection_share}};
 }
 
-// Draws layers from the bottom up; a single one as a circle. In large fabrics a node stands for all switches of a layer in a
-// pod, and an arrow for all cables between two such.
+// Draws layers from the bottom up; a single one as a circle. In large fabrics a node stands for all
+// switches of a layer in a pod, and an arrow for all cables between two such.
 std::string picture_of(const SwitchGraph& graph) {
   const std::vector<int> layer = layers_of(graph);
   const bool whole = graph.switches.size() <= kMostDrawn;
