@@ -38,14 +38,21 @@ struct StepEstimator::Followed {
     if (shares) on_network_.emplace(spec, workload);
     for (int rank = workload.ranks; rank-- > 0;)
       roles_[workload.role_of[WorldRank(rank)]].rank = WorldRank(rank);
-    for (Role& role : roles_) role.group_of.assign(workload.group_names.size(), kNone);
+    for (Role& role : roles_) {
+      role.group_of.assign(workload.group_names.size(), kNone);
+      role.meeting_of.assign(workload.group_names.size(), nullptr);
+      role.position.assign(workload.group_names.size(), 0);
+    }
     for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
       const Group& group = workload.groups[g];
       for (GroupRank i = 0; i < std::ssize(group.members); ++i) {
         Role& role = roles_[workload.role_of[group.members[i]]];
         if (role.rank != group.members[i]) continue;
         role.group_of[group.kind] = g;
-        ++meetings_[g].members;
+        role.position[group.kind] = i;
+        Meeting& meeting = meetings_[g];
+        role.meeting_of[group.kind] = &meeting;
+        meeting.roles.push_back(&role - roles_.data());
       }
     }
     for (auto& [g, meeting] : meetings_) {
@@ -66,14 +73,21 @@ struct StepEstimator::Followed {
   }
 
   void follow() {
+    wakes_.assign(roles_.size(), true);
+    const CallsUnderWay::End* ended = nullptr;
     do {
+      if (ended) wake(*ended->waiting);
       for (bool moved = true; moved;) {
         moved = false;
-        for (std::size_t r = 0; r < roles_.size(); ++r)
+        for (std::size_t r = 0; r < roles_.size(); ++r) {
+          if (!wakes_[r]) continue;
+          wakes_[r] = false;
           for (std::size_t s = 0; s < roles_[r].streams.size(); ++s)
-            while (step(r, s)) moved = true;
+            while (step(r, s)) moved = wakes_[r] = true;
+        }
       }
-    } while (under_way_->end_next());
+      ended = under_way_->end_next();
+    } while (ended);
     for (const Role& role : roles_)
       for (std::size_t s = 0; s < role.streams.size(); ++s)
         if (role.streams[s].next < role.program->streams[s].size())
@@ -92,18 +106,25 @@ struct StepEstimator::Followed {
   }
 
  private:
-  static constexpr Picoseconds kAtOnce = 0;
+  using End = CallsUnderWay::End;
+  static constexpr End kAtOnce{};
 
   // So long after the end of a call, which may be unknown.
   struct After {
-    const Picoseconds* end = &kAtOnce;
+    const End* end = &kAtOnce;
     Picoseconds more = 0;
-    Picoseconds at() const { return *end == kUnknown ? kUnknown : *end + more; }
+    Picoseconds at() const { return end->at == kUnknown ? kUnknown : end->at + more; }
   };
 
   struct Arrival {  // of a transfer
     After end;
     bool apart = false;  // from those of the replicas
+  };
+
+  // Transfers on their way from one role to another, which both wait for their ends.
+  struct Channel {
+    std::deque<Arrival> arrivals;
+    std::vector<std::size_t> roles;
   };
 
   struct Stream {
@@ -124,10 +145,14 @@ struct StepEstimator::Followed {
                                [](const After& a, const After& b) { return a.at() < b.at(); });
     }
   };
+  struct Meeting;
   struct Role {
     WorldRank rank;
     const Program* program = nullptr;
-    std::vector<std::uint32_t> group_of;  // by kind
+    // By kind: the group, its calls, and the rank's number in it.
+    std::vector<std::uint32_t> group_of;
+    std::vector<Meeting*> meeting_of;
+    std::vector<GroupRank> position;
     std::vector<Stream> streams;
     std::vector<std::queue<Picoseconds>> events;  // records that no wait has taken
     Picoseconds compute = 0;
@@ -137,15 +162,15 @@ struct StepEstimator::Followed {
   // have come to each and ended it, and when the last of them came. The streams of a member come to
   // one call after the other.
   struct Meeting {
-    int members = 0;                           // that are followed
+    std::vector<std::size_t> roles;            // members that are followed
     std::vector<std::uint32_t> alike;          // it and those that make the same calls
     std::vector<std::uint32_t> placed;         // of these, one for every placement on nodes
     bool inside_nodes = false;                 // all of these
     std::map<std::size_t, std::size_t> begun;  // by role: calls to which it has come
     struct Call {
-      int come = 0, ended = 0;
+      std::size_t come = 0, ended = 0;
       Picoseconds start = 0;
-      const Picoseconds* end = nullptr;
+      const End* end = nullptr;
     };
     std::deque<Call> calls;
     std::size_t first = 0;  // number of calls[0]
@@ -276,17 +301,22 @@ struct StepEstimator::Followed {
     for (const auto& resource : *way.busy) alone = std::max(alone, resource.time);
   }
 
-  // Begins the op's call. Returns when it ends, for as long as the step is estimated.
-  const Picoseconds* begin(const CallsUnderWay::Call& call, Picoseconds start) {
-    Picoseconds& end = ends_.emplace_back(start + call.own.alone);
+  void wake(const std::vector<std::size_t>& roles) {
+    for (const std::size_t role : roles) wakes_[role] = true;
+  }
+
+  // Begins the op's call, for whose end these roles wait. Returns when it ends, for as long as the
+  // step is estimated.
+  const End* begin(const CallsUnderWay::Call& call, Picoseconds start,
+                   const std::vector<std::size_t>& waiting) {
+    End& end = ends_.emplace_back(End{start + call.own.alone, &waiting});
     if (!call.own.needs.empty()) under_way_->begin(call, start, end);
     return &end;
   }
 
   bool meet(std::size_t r, Stream& stream, const Op& op) {
-    const std::uint32_t g = roles_[r].group_of[op.group];
-    if (g == kNone) return true;
-    Meeting& meeting = meetings_[g];
+    if (!roles_[r].meeting_of[op.group]) return true;
+    Meeting& meeting = *roles_[r].meeting_of[op.group];
     After& worker = stream.first_free();
     if (worker.at() == kUnknown) return false;
     if (!stream.come) stream.call = meeting.begun[r]++;
@@ -298,26 +328,23 @@ struct StepEstimator::Followed {
       ++call.come;
       call.start = std::max({call.start, stream.time, worker.at()});
     }
-    if (call.come < meeting.members) return false;
+    if (call.come < meeting.roles.size()) return false;
     if (!call.end) {
+      wake(meeting.roles);
       // A launch takes its time once, at its first call in the communicator.
       const bool counted = op.launch != 0 && !is_first(op);
-      call.end = counted ? &ends_.emplace_back(call.start) : begin(ways_.at(&op).call, call.start);
+      call.end = counted ? &ends_.emplace_back(End{call.start})
+                         : begin(ways_.at(&op).call, call.start, meeting.roles);
     }
     stream.time = call.start;
     worker = {call.end};
     ++call.ended;
-    for (; !meeting.calls.empty() && meeting.calls.front().ended == meeting.members;
+    for (; !meeting.calls.empty() && meeting.calls.front().ended == meeting.roles.size();
          ++meeting.first)
       meeting.calls.pop_front();
     return true;
   }
 
-  GroupRank position_of(std::size_t r, std::uint32_t g) const {
-    const std::vector<WorldRank>& members = workload_.groups[g].members;
-    return static_cast<GroupRank>(std::find(members.begin(), members.end(), roles_[r].rank) -
-                                  members.begin());
-  }
   GroupRank peer_of(GroupRank own, const Op& op, std::uint32_t g) const {
     const auto size = static_cast<GroupRank>(workload_.groups[g].members.size());
     return ((own + op.peer) % size + size) % size;
@@ -327,7 +354,7 @@ struct StepEstimator::Followed {
   bool transfer(std::size_t r, Stream& stream, const Op& op) {
     const std::uint32_t g = roles_[r].group_of[op.group];
     if (g == kNone) return true;
-    const GroupRank other = peer_of(position_of(r, g), op, g);
+    const GroupRank other = peer_of(roles_[r].position[op.group], op, g);
     const std::size_t theirs = workload_.role_of[workload_.groups[g].members[other]];
     if (op.kind == Op::Kind::send) {
       const Way& way = ways_.at(&op);
@@ -335,15 +362,18 @@ struct StepEstimator::Followed {
       // or links; not where these are shared evenly.
       bool& apart = roles_[r].apart;
       const bool shared = way.call.others.alone > 0;
-      const Picoseconds* end = begin(shared && !apart ? way.last : way.call, stream.time);
+      Channel& channel = on_the_way_[{op.group, r, theirs}];
+      if (channel.roles.empty()) channel.roles = {r, theirs};
+      const End* end = begin(shared && !apart ? way.last : way.call, stream.time, channel.roles);
       apart = apart || (shared && !evenly_);
-      on_the_way_[{op.group, r, theirs}].push_back({{end, way.tail}, apart});
+      channel.arrivals.push_back({{end, way.tail}, apart});
+      wakes_[theirs] = true;
       if (way.sender > 0)
         std::fill(stream.workers.begin(), stream.workers.end(),
                   After{end, way.sender - way.call.own.alone});
       return true;
     }
-    std::deque<Arrival>& arrivals = on_the_way_[{op.group, theirs, r}];
+    std::deque<Arrival>& arrivals = on_the_way_[{op.group, theirs, r}].arrivals;
     if (arrivals.empty() || arrivals.front().end.at() == kUnknown) return false;
     stream.time = std::max(stream.time, arrivals.front().end.at());
     roles_[r].apart = roles_[r].apart || arrivals.front().apart;
@@ -351,12 +381,18 @@ struct StepEstimator::Followed {
     return true;
   }
 
+  const std::vector<std::uint32_t>& in_step(std::uint32_t group) {
+    std::vector<std::uint32_t>& known = in_step_[group];
+    if (known.empty()) known = groups_.in_step(group);
+    return known;
+  }
+
   // A ring has several members of a role, and is as slow as its slowest hop: one between nodes, or
   // one inside a node. Elsewhere there is only the hop from the followed rank.
   void find_transfer(std::size_t r, std::uint32_t g, const Op& send, Way& way) {
     const std::vector<WorldRank>& members = workload_.groups[g].members;
     const Meeting& meeting = meetings_.at(g);
-    const GroupRank own = position_of(r, g);
+    const GroupRank own = roles_[r].position[send.group];
     const auto role_at = [&](GroupRank position) { return workload_.role_of[members[position]]; };
     std::vector<std::pair<GroupRank, GroupRank>> hops;
     std::vector<GroupRank> receivers;
@@ -370,7 +406,7 @@ struct StepEstimator::Followed {
     Picoseconds whole = 0;
     for (const std::uint32_t one : meeting.placed) {
       const std::vector<WorldRank>& places = workload_.groups[one].members;
-      const std::vector<std::uint32_t> beside = groups_.sharing_nics(groups_.in_step(one), one);
+      const std::vector<std::uint32_t> beside = groups_.sharing_nics(in_step(one), one);
       bool seen[] = {false, false};
       for (const auto& [from, to] : hops) {
         if (std::exchange(seen[node_of(places[from]) == node_of(places[to])], true)) continue;
@@ -386,7 +422,7 @@ struct StepEstimator::Followed {
       receive.kind = Op::Kind::recv;
       receive.peer = -send.peer;
       way.busy = &on_network_->busy(meeting.alike, {receive}, receivers);
-      way.own = &on_network_->busy(groups_.in_step(g), {receive}, receivers);
+      way.own = &on_network_->busy(in_step(g), {receive}, receivers);
       for (const auto& resource : *way.own) alone = std::max(alone, resource.time);
     }
     way.call.in_turn = !evenly_;
@@ -405,9 +441,11 @@ struct StepEstimator::Followed {
   std::map<std::uint32_t, Meeting> meetings_;  // by group
   std::unordered_map<const Op*, Way> ways_;    // of the followed programs
   std::optional<CallsUnderWay> under_way_;
-  std::deque<Picoseconds> ends_;  // of calls; kUnknown: under way
-  // Transfers, by kind of group, sending and receiving role.
-  std::map<std::tuple<std::uint16_t, std::size_t, std::size_t>, std::deque<Arrival>> on_the_way_;
+  std::deque<End> ends_;     // of calls
+  std::vector<bool> wakes_;  // by role: an op that had to wait may go on
+  std::map<std::uint32_t, std::vector<std::uint32_t>> in_step_;  // by group, once asked for
+  // By kind of group, sending and receiving role.
+  std::map<std::tuple<std::uint16_t, std::size_t, std::size_t>, Channel> on_the_way_;
 };
 
 StepEstimate StepEstimator::estimate(const JobSpec& spec, const Workload& workload,
