@@ -116,15 +116,21 @@ struct StepEstimator::Followed {
     Picoseconds at() const { return end->at == kUnknown ? kUnknown : end->at + more; }
   };
 
-  struct Arrival {  // of a transfer
-    After end;
-    bool apart = false;  // from those of the replicas
+  // One end has come, or both.
+  struct Transfer {
+    const CallsUnderWay::Call* call = nullptr;  // that has not begun: it waits for the receiver
+    After before;                               // the call does not begin before
+    End* end = nullptr;                         // null: the sender has not come
+    Picoseconds come = kUnknown;                // of the receiver
+    Picoseconds tail = 0;                       // arrives so long after `end`
+    bool apart = false;                         // from those of the replicas
   };
 
-  // Transfers on their way from one role to another, which both wait for their ends.
+  // Transfers from one role to another, which both wait for their ends.
   struct Channel {
-    std::deque<Arrival> arrivals;
     std::vector<std::size_t> roles;
+    std::deque<Transfer> transfers;
+    std::size_t first = 0, sent = 0, come = 0;  // number of transfers[0]; of ends that have come
   };
 
   struct Stream {
@@ -231,6 +237,10 @@ struct StepEstimator::Followed {
     // arrives; and the same where others of `call` come first.
     Picoseconds sender = 0, tail = 0;
     CallsUnderWay::Call last;
+    // Of a transfer: the share that leaves before its receiver has come; that part, and the rest;
+    // the same of `last`.
+    double ahead = 1;
+    CallsUnderWay::Call first, rest, last_first, last_rest;
     const ResourceClasses::Busy* busy = nullptr;  // with all groups alike
     const ResourceClasses::Busy* own = nullptr;   // of a transfer: with those in step
   };
@@ -249,13 +259,30 @@ struct StepEstimator::Followed {
             if (busy) classes.add(*busy);
         }
     classes.make();
-    for (auto& [op, way] : ways_) set_needs(classes, way);
+    for (auto& [op, way] : ways_) {
+      set_needs(classes, way);
+      set_parts(way);
+    }
     under_way_.emplace(classes.size());
   }
 
   static void add_need(CallsUnderWay::Part& part, std::uint32_t resource, Picoseconds time) {
     if (time <= 0) return;
     part.needs.push_back({resource, static_cast<double>(time) / static_cast<double>(part.alone)});
+  }
+
+  static CallsUnderWay::Call part_of(CallsUnderWay::Call call, double share) {
+    for (CallsUnderWay::Part* part : {&call.own, &call.others})
+      part->alone = std::llround(share * static_cast<double>(part->alone));
+    return call;
+  }
+
+  void set_parts(Way& way) const {
+    if (way.ahead == 1 || evenly_) return;
+    way.first = part_of(way.call, way.ahead);
+    way.rest = part_of(way.call, 1 - way.ahead);
+    way.last_first = part_of(way.last, way.ahead);
+    way.last_rest = part_of(way.last, 1 - way.ahead);
   }
 
   void set_needs(const ResourceClasses& classes, Way& way) const {
@@ -309,9 +336,13 @@ struct StepEstimator::Followed {
   // step is estimated.
   const End* begin(const CallsUnderWay::Call& call, Picoseconds start,
                    const std::vector<std::size_t>& waiting) {
-    End& end = ends_.emplace_back(End{start + call.own.alone, &waiting});
-    if (!call.own.needs.empty()) under_way_->begin(call, start, end);
+    End& end = ends_.emplace_back(End{kUnknown, &waiting});
+    begin(call, start, end);
     return &end;
+  }
+  void begin(const CallsUnderWay::Call& call, Picoseconds start, End& end) {
+    end.at = start + call.own.alone;
+    if (!call.own.needs.empty()) under_way_->begin(call, start, end);
   }
 
   bool meet(std::size_t r, Stream& stream, const Op& op) {
@@ -350,34 +381,77 @@ struct StepEstimator::Followed {
     return ((own + op.peer) % size + size) % size;
   }
 
-  // The sender never waits: a message that the receiver has not asked for yet is buffered.
+  Transfer& transfer_of(Channel& channel, std::size_t number) {
+    while (channel.first + channel.transfers.size() <= number) channel.transfers.emplace_back();
+    return channel.transfers[number - channel.first];
+  }
+  Channel& channel_of(std::uint16_t kind, std::size_t from, std::size_t to) {
+    Channel& channel = on_the_way_[{kind, from, to}];
+    if (channel.roles.empty()) channel.roles = {from, to};
+    return channel;
+  }
+
+  // A sender without credits waits for its receiver. Flows of which it lacks some begin when both
+  // have come; else messages for which it has credits leave before.
   bool transfer(std::size_t r, Stream& stream, const Op& op) {
     const std::uint32_t g = roles_[r].group_of[op.group];
     if (g == kNone) return true;
     const GroupRank other = peer_of(roles_[r].position[op.group], op, g);
     const std::size_t theirs = workload_.role_of[workload_.groups[g].members[other]];
-    if (op.kind == Op::Kind::send) {
-      const Way& way = ways_.at(&op);
-      // Replicas that begin together are apart from the first transfer on for which they share NICs
-      // or links; not where these are shared evenly.
-      bool& apart = roles_[r].apart;
-      const bool shared = way.call.others.alone > 0;
-      Channel& channel = on_the_way_[{op.group, r, theirs}];
-      if (channel.roles.empty()) channel.roles = {r, theirs};
-      const End* end = begin(shared && !apart ? way.last : way.call, stream.time, channel.roles);
-      apart = apart || (shared && !evenly_);
-      channel.arrivals.push_back({{end, way.tail}, apart});
-      wakes_[theirs] = true;
-      if (way.sender > 0)
-        std::fill(stream.workers.begin(), stream.workers.end(),
-                  After{end, way.sender - way.call.own.alone});
-      return true;
+    if (op.kind == Op::Kind::send)
+      send(r, stream, ways_.at(&op), channel_of(op.group, r, theirs));
+    else if (!receive(r, stream, channel_of(op.group, theirs, r)))
+      return false;
+    return true;
+  }
+
+  void send(std::size_t r, Stream& stream, const Way& way, Channel& channel) {
+    Transfer& one = transfer_of(channel, channel.sent++);
+    // Replicas that begin together are apart from the first transfer on for which they share NICs
+    // or links; not where these are shared evenly.
+    bool& apart = roles_[r].apart;
+    const bool shared = way.call.others.alone > 0;
+    const CallsUnderWay::Call& call = shared && !apart ? way.last : way.call;
+    apart = one.apart = apart || (shared && !evenly_);
+    one.end = &ends_.emplace_back(End{kUnknown, &channel.roles});
+    one.tail = way.tail;
+    const bool last = &call == &way.last;
+    if (way.ahead == 1 || (one.come != kUnknown && one.come + way.tail <= stream.time)) {
+      begin(call, stream.time, *one.end);
+    } else {
+      End& first = ends_.emplace_back(End{stream.time, &channel.roles});
+      if (!evenly_) begin(last ? way.last_first : way.first, stream.time, first);
+      one.call = evenly_ ? &call : last ? &way.last_rest : &way.rest;
+      one.before = {&first};
+      begin_late(one);
     }
-    std::deque<Arrival>& arrivals = on_the_way_[{op.group, theirs, r}].arrivals;
-    if (arrivals.empty() || arrivals.front().end.at() == kUnknown) return false;
-    stream.time = std::max(stream.time, arrivals.front().end.at());
-    roles_[r].apart = roles_[r].apart || arrivals.front().apart;
-    arrivals.pop_front();
+    wake(channel.roles);
+    if (way.sender > 0)
+      std::fill(stream.workers.begin(), stream.workers.end(),
+                After{one.end, way.sender - way.call.own.alone});
+  }
+
+  // Begins what waits for a receiver, which gives credits when it comes.
+  void begin_late(Transfer& one) {
+    if (!one.call || one.come == kUnknown || one.before.at() == kUnknown) return;
+    const Picoseconds credits = one.come + (evenly_ ? 0 : one.tail);
+    begin(*std::exchange(one.call, nullptr), std::max(one.before.at(), credits), *one.end);
+  }
+
+  bool receive(std::size_t r, Stream& stream, Channel& channel) {
+    if (!stream.come) {
+      stream.come = true;
+      stream.call = channel.come++;
+      transfer_of(channel, stream.call).come = stream.time;
+      wake(channel.roles);
+    }
+    Transfer& one = transfer_of(channel, stream.call);
+    begin_late(one);
+    if (!one.end || one.end->at == kUnknown) return false;
+    stream.time = std::max(stream.time, one.end->at + one.tail);
+    roles_[r].apart = roles_[r].apart || one.apart;
+    channel.transfers.pop_front();
+    ++channel.first;
     return true;
   }
 
@@ -417,14 +491,16 @@ struct StepEstimator::Followed {
     }
     Picoseconds& alone = way.call.own.alone;
     alone = way.sender;
+    Op receive = send;
+    receive.kind = Op::Kind::recv;
+    receive.peer = -send.peer;
     if (on_network_ && !meeting.inside_nodes) {
-      Op receive = send;
-      receive.kind = Op::Kind::recv;
-      receive.peer = -send.peer;
       way.busy = &on_network_->busy(meeting.alike, {receive}, receivers);
       way.own = &on_network_->busy(in_step(g), {receive}, receivers);
       for (const auto& resource : *way.own) alone = std::max(alone, resource.time);
     }
+    if (on_network_ && send.launch == 0)
+      way.ahead = on_network_->ahead(g, receive, receivers.front());
     way.call.in_turn = !evenly_;
     way.tail = std::max<Picoseconds>(whole - alone, 0);
   }
