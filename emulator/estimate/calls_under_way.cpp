@@ -5,12 +5,12 @@
 
 namespace ghostrank {
 
-void CallsUnderWay::begin(const Call& call, Picoseconds start, Picoseconds& end) {
-  end = kUnknown;
+void CallsUnderWay::begin(const Call& call, Picoseconds start, End& end) {
+  end.at = kUnknown;
   starts_.push({std::max(start, now_), begun_++, &call, &end});
 }
 
-void CallsUnderWay::flow(const Part& part, const Call* call, Picoseconds* end) {
+void CallsUnderWay::flow(const Part& part, const Call* call, End* end) {
   active_.push_back(
       {network_.add(part.needs, static_cast<double>(part.alone), 1, now_), call, end});
 }
@@ -39,12 +39,20 @@ void CallsUnderWay::done(const Call& call) {
   take_turns();
 }
 
-bool CallsUnderWay::end_next() {
+// Flows get their rates, which say when they end.
+void CallsUnderWay::settle() {
+  for (const FlowNetwork::Id id : network_.settle(now_)) {
+    if (id >= ends_.size()) ends_.resize(id + 1);
+    ends_[id] = network_.end(id);
+  }
+}
+
+const CallsUnderWay::End* CallsUnderWay::end_next() {
   for (;;) {
     std::size_t next = active_.size();
     Picoseconds at = kUnknown;
     for (std::size_t i = 0; i < active_.size(); ++i) {
-      const Picoseconds end = network_.end(active_[i].flow);
+      const Picoseconds end = ends_[active_[i].flow];
       if (next < active_.size() && end >= at) continue;
       next = i;
       at = end;
@@ -62,10 +70,10 @@ bool CallsUnderWay::end_next() {
         }
       }
       if (turns) take_turns();
-      network_.settle(now_);
+      settle();
       continue;
     }
-    if (next == active_.size()) return false;
+    if (next == active_.size()) return nullptr;
     now_ = std::max(now_, at);
     const Active ended = active_[next];
     network_.remove(ended.flow);
@@ -75,10 +83,10 @@ bool CallsUnderWay::end_next() {
       flow(ended.call->others, ended.call, nullptr);
     else
       done(*ended.call);
-    network_.settle(now_);
+    settle();
     if (!ended.end) continue;
-    *ended.end = now_;
-    return true;
+    ended.end->at = now_;
+    return ended.end;
   }
 }
 

@@ -18,6 +18,11 @@ inline constexpr Picoseconds kUnknown = std::numeric_limits<Picoseconds>::max();
 
 class CallsUnderWay {
  public:
+  // When a call ends, or kUnknown; and whom its end may let go on, for the caller.
+  struct End {
+    Picoseconds at = 0;
+    const std::vector<std::size_t>* waiting = nullptr;
+  };
   // `needs`: for which share of the time alone each resource is busy.
   struct Part {
     Picoseconds alone = 0;
@@ -34,16 +39,16 @@ class CallsUnderWay {
 
   // A call begins, not before the last end. `end` is set when it ends. Both stay in place until
   // then.
-  void begin(const Call& call, Picoseconds start, Picoseconds& end);
-  // Lets time pass until the next call ends. Returns false if none is under way.
-  bool end_next();
+  void begin(const Call& call, Picoseconds start, End& end);
+  // Lets time pass until the next call ends. Returns null if none is under way.
+  const End* end_next();
 
  private:
   struct Start {
     Picoseconds at;
     std::uint64_t order;
     const Call* call;
-    Picoseconds* end;
+    End* end;
     bool operator<(const Start& other) const {  // of a queue: the last one comes first
       return at != other.at ? at > other.at : order > other.order;
     }
@@ -51,9 +56,10 @@ class CallsUnderWay {
   struct Active {
     FlowNetwork::Id flow;
     const Call* call;
-    Picoseconds* end;  // null: the others of a call
+    End* end;  // null: the others of a call
   };
-  void flow(const Part& part, const Call* call, Picoseconds* end);
+  void flow(const Part& part, const Call* call, End* end);
+  void settle();
   void take_turns();
   void done(const Call& call);
 
@@ -62,6 +68,7 @@ class CallsUnderWay {
   std::vector<Start> waiting_;  // for their turns
   std::vector<bool> taken_;     // by a call in turn
   std::vector<Active> active_;
+  std::vector<Picoseconds> ends_;  // of flows, at their present rates
   std::uint64_t begun_ = 0;
   Picoseconds now_ = 0;
 };

@@ -21,6 +21,8 @@ GroupsAlike::GroupsAlike(const JobSpec& spec, const Workload& workload)
   for (std::uint32_t g = 0; g < workload.groups.size(); ++g)
     for (const WorldRank rank : workload.groups[g].members)
       group_of_[rank.index() * kinds_ + workload.groups[g].kind] = g;
+  for (std::uint16_t kind = 0; kind < kinds_; ++kind)
+    in_passes_.push_back(calls_in_passes(own_name(workload, kind)));
 }
 
 std::vector<std::uint32_t> GroupsAlike::alike(std::uint32_t group) const {
@@ -77,8 +79,7 @@ std::vector<std::uint32_t> GroupsAlike::in_step(std::uint32_t group) const {
     for (const WorldRank rank : workload_.groups[out[i]].members)
       for (std::uint16_t other = 0; other < kinds_; ++other) {
         const std::uint32_t with = group_of(rank, other);
-        if (with == kNone || other == kind || !calls_in_passes(own_name(workload_, other)))
-          continue;
+        if (with == kNone || other == kind || !in_passes_[other]) continue;
         for (const WorldRank beside : workload_.groups[with].members) {
           const std::uint32_t theirs = group_of(beside, kind);
           if (theirs != kNone && seen.insert(theirs).second) out.push_back(theirs);

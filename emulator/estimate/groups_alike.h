@@ -40,6 +40,7 @@ class GroupsAlike {
   const Workload& workload_;
   const std::size_t kinds_;
   std::vector<std::uint32_t> group_of_;  // by rank and kind; kNone: the rank is in none
+  std::vector<bool> in_passes_;          // by kind: its groups make calls within every pass
 };
 
 }  // namespace ghostrank

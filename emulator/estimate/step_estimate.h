@@ -6,9 +6,10 @@
 // followed members have come, and takes as long as it does alone (call_times.h). Groups of one kind
 // whose members have the same roles make it at the same time (groups_alike.h), and as slowly as the
 // slowest placed of them. Collectives under way together have fair rates of the NICs and links that
-// they all need; transfers take turns there (calls_under_way.h). The sender of a transfer does not
-// wait for its receiver. The hops of a ring all take as long as the slowest of them. So the ranks
-// of a role are taken as equal, messages are not played one by one, and nothing jitters.
+// they all need; transfers take turns there (calls_under_way.h). The sender of a transfer waits for
+// its receiver when it has no credits left. The hops of a ring all take as long as the slowest of
+// them. So the ranks of a role are taken as equal, messages are not played one by one, and nothing
+// jitters.
 //
 // Errors: Error(usage) for programs that it cannot follow, and as play_alone() throws them.
 // Threading: one thread.

@@ -44,6 +44,10 @@ const std::vector<CallsOnNetwork::Busy>& CallsOnNetwork::busy(
   return state_->planner.busy(groups, calls, receivers);
 }
 
+double CallsOnNetwork::ahead(std::uint32_t group, const Op& receive, GroupRank receiver) {
+  return state_->planner.ahead(group, receive, receiver);
+}
+
 std::vector<Connection> plan_connections(const JobSpec& spec, const Workload& workload) {
   std::set<Connection> all;
   for (int i = 0; i < distinct_iterations(workload); ++i)

@@ -83,6 +83,10 @@ class CallsOnNetwork {
                                 const std::vector<Op>& calls,
                                 const std::vector<GroupRank>& receivers);
 
+  // Returns which share of a transfer's messages its sender has credits for before the receiver has
+  // come. `receive` is a receive of the group's member `receiver`.
+  double ahead(std::uint32_t group, const Op& receive, GroupRank receiver);
+
  private:
   struct State;
   std::unique_ptr<State> state_;

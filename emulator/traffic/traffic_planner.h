@@ -94,6 +94,21 @@ class TrafficPlanner {
     return known->second;
   }
 
+  // As CallsOnNetwork::ahead().
+  double ahead(std::uint32_t group, const Op& receive, GroupRank receiver) {
+    count_op(workload_.groups[group].members[receiver], receive, 1);
+    const Call call = calls_.begin()->first;
+    std::uint64_t most = 0;  // messages of a channel
+    for (const CallTraffic::Edge& edge : walked(call).traffic.edges)
+      most = std::max<std::uint64_t>(most, edge.messages);
+    const std::uint32_t credits = schedule_of(call)->flow_control().credits;
+    calls_.clear();
+    ops_.clear();
+    return credits == 0 || most <= credits
+               ? 1
+               : static_cast<double>(credits) / static_cast<double>(most);
+  }
+
  private:
   // A call that one group makes, seen by its member at position 0; of a transfer, seen by the
   // receiver.

@@ -156,6 +156,30 @@ parallel: {framework: megatron, pp: 4, micro_batch: 1, global_batch: 8}
   }
 }
 
+// A receiver that comes late holds up its sender, which lacks credits for the whole transfer.
+TEST(StepEstimate, SendersWaitForTheirReceivers) {
+  struct Case {
+    const char* framework;
+    int nics;
+    double within;
+  };
+  for (const char* network : {"loggp", "flow"})
+    for (const Case& c :
+         {Case{"torchtitan", 8, 0.015}, Case{"megatron", 8, 0.005}, Case{"megatron", 4, 0.05}}) {
+      SCOPED_TRACE(std::string(network) + ", " + c.framework + ", " + std::to_string(c.nics));
+      const LoadedJob job = test::load_text(
+          job_of("framework: " + std::string(c.framework) +
+                     ", tp: 4, pp: 2, schedule: interleaved, interleave: 2, micro_batch: 4, "
+                     "global_batch: 32, sequence_parallel: " +
+                     (c.framework == std::string("megatron") ? "true" : "false"),
+                 2, c.nics),
+          {std::string("fabric.network=") + network, "cluster.nic.rate=10Gbps",
+           "model={base: llama2-7b, layers: 8, sequence: 1024}", "device.memory_bytes=0"});
+      const Workload workload = in_steady_state(plan_workload(job.spec));
+      EXPECT_NEAR(estimated(job, workload) / played(job, workload), 1, c.within);
+    }
+}
+
 // Transfers of replicas go one after the other, and those of both directions, too.
 TEST(StepEstimate, TransfersThatShareNicsAreNear) {
   for (const char* parallel :

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -71,14 +72,32 @@ int batch_of(const JobSpec& job) {
   return static_cast<int>(batch);
 }
 
-void check(const JobSpec& job) {
+void check_framework(const JobSpec& job) {
   const ParallelPlan& p = job.parallel;
   if (is_spread(p.framework) && job.model && !job.model->recommendation) return;
-  if (!splits_models(p.framework) || !job.model || !job.model->transformer)
+  if (!splits_models(p.framework) || !job.model || !job.model->transformer) {
+    const bool other = !is_spread(p.framework) && !splits_models(p.framework);
+    const std::string has = !job.model || job.program ? "programs in place of a model"
+                            : other ? "parallel.framework: " + std::string(name_of(p.framework))
+                            : job.model->recommendation
+                                ? "tables of a recommendation model (" + job.model->name + ")"
+                                : job.model->name + ", which is no transformer";
     throw Error(
         "--search: looks for plans of transformers with parallel.framework: megatron or "
-        "torchtitan, and of models with ddp, zero1, zero2, zero3 or fsdp; the job has another "
-        "framework or model");
+        "torchtitan, and of models without tables with ddp, zero1, zero2, zero3 or fsdp; the job "
+        "has " +
+        has);
+  }
+}
+
+void check(const JobSpec& job) {
+  const ParallelPlan& p = job.parallel;
+  check_framework(job);
+  if (job.cluster.servers.count > 0)
+    throw Error(job.source_of("servers.count") +
+                ": --search: steps with servers are played, not estimated; leave servers out, or "
+                "use 'ghostrank sweep', which plays every point of a grid");
+  if (is_spread(p.framework)) return;
   if (!p.pipeline_layout.empty() || p.first_layers > 0 || p.last_layers > 0)
     throw Error(
         "--search: the job says which layers its stages hold "
@@ -222,16 +241,26 @@ std::vector<PlanChoice> choices_of(const JobSpec& job, const Kept& kept) {
 // A lower bound: the compute of the layers of a stage, and the bubble of a pipeline of such stages.
 Picoseconds least_of(const MegatronPlan& plan) {
   const LayerTimes times = megatron_layer_times(plan);
-  Picoseconds layer = 0;
-  const auto add = [&](const WorkTimes& part) {
-    layer += part.forward.time + part.input.time + part.weight.time;
+  const auto sum = [](std::initializer_list<const WorkTimes*> parts) {
+    Picoseconds time = 0;
+    for (const WorkTimes* part : parts)
+      time += part->forward.time + part->input.time + part->weight.time;
+    return time;
   };
-  for (const WorkTimes* part : {&times.qkv, &times.core, &times.projection}) add(*part);
-  if (plan.model.experts.count == 0)  // else some layers have others
-    for (const WorkTimes* part : {&times.fc1, &times.fc2}) add(*part);
-  int layers = plan.parts.front().layers;  // of every part at least
-  for (const Part& part : plan.parts) layers = std::min(layers, part.layers);
-  const Picoseconds stage = plan.pipeline.chunks * layers * layer;
+  const Picoseconds attention = sum({&times.qkv, &times.core, &times.projection}),
+                    dense = sum({&times.fc1, &times.fc2}),
+                    // Forward, and both halves of the backward. Some ranks have less to do if
+                    // routing is uneven.
+      experts = plan.is_uneven() ? 0 : 3 * (times.router + times.expert1 + times.expert2);
+  Picoseconds least = kAnyStep;  // of a part
+  for (const Part& part : plan.parts) {
+    Picoseconds time = 0;
+    for (int layer = part.first_layer; layer < part.first_layer + part.layers; ++layer)
+      time +=
+          attention + (plan.model.has_experts(static_cast<std::uint64_t>(layer)) ? experts : dense);
+    least = std::min(least, time);
+  }
+  const Picoseconds stage = plan.pipeline.chunks * least;
   const double filling = plan.pipeline.schedule == "1f1b" || plan.pipeline.schedule == "interleaved"
                              ? static_cast<double>(plan.pipeline.stages - 1) / plan.pipeline.chunks
                              : 0;
@@ -407,6 +436,8 @@ JobSpec with_choice(const JobSpec& job, const PlanChoice& choice) {
   p.global_batch = batch_of(job);
   p.distributed_optimizer = choice.sharded_optimizer;
   p.tp = choice.tp;
+  // Megatron has no experts with tensor parallelism alone.
+  if (choice.tp > 1 && job.model->transformer->experts.count > 0) p.sequence_parallel = true;
   p.pp = choice.pp;
   p.cp = choice.cp;
   p.ep = choice.ep;
@@ -448,6 +479,8 @@ std::vector<std::string> settings_of(const JobSpec& job, const PlanChoice& choic
   if (job.parallel.ep != 1 || p.ep != 1) set("ep", p.ep);
   if (p.tp == 1 && job.parallel.sequence_parallel)
     settings.emplace_back("parallel.sequence_parallel=false");
+  if (p.sequence_parallel && !job.parallel.sequence_parallel)
+    settings.emplace_back("parallel.sequence_parallel=true");
   set("micro_batch", p.micro_batch);
   if (choice.framework == Framework::torchtitan)
     set("dp_replicate", choice.replicate);
@@ -490,19 +523,27 @@ PlanSearch search_plans(const JobSpec& given, std::size_t keep,
     plan_workload(first);  // refuses background that the cluster cannot have
   }
   StepEstimator estimator;
+  std::string why;  // the last plan cannot be estimated
   const auto faster = [](const PlanFound& a, const PlanFound& b) { return a.step < b.step; };
   for (std::size_t i = 0; i < fit.size(); ++i) {
     if (search.best.size() == keep && fit[i].least > search.best.back().step) {
       search.left_out = fit.size() - i;
       break;
     }
-    estimate(estimator, job, search.best.size() == keep ? search.best.back().step : kAnyStep,
-             fit[i]);
+    try {
+      estimate(estimator, job, search.best.size() == keep ? search.best.back().step : kAnyStep,
+               fit[i]);
+    } catch (const Error& error) {  // the library may lack a call
+      ++search.illegal;
+      why = error.what();
+      continue;
+    }
     ++search.estimated;
     search.best.insert(std::upper_bound(search.best.begin(), search.best.end(), fit[i], faster),
                        fit[i]);
     if (search.best.size() > keep) search.best.pop_back();
   }
+  if (search.best.empty()) throw Error("--search: no plan can be estimated; the last one: " + why);
   try {
     search.own = looked_at(job, choice_of(job));
     estimate(estimator, job, kAnyStep, *search.own);

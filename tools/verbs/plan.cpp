@@ -160,7 +160,7 @@ int verb_plan(const Argv& argv) {
                  {"--programs", flags.programs},
                  {"--output", flags.form.empty() ? "" : flags.output}});
   if (flags.search) {
-    show_search(flags.job, job, flags.searched, flags.json, flags.quiet);
+    show_search(flags.job, flags.searched, flags.json, flags.quiet);
     return 0;
   }
   Patience planning("planning", !flags.quiet);

@@ -25,9 +25,8 @@ namespace {
 
 double seconds_of(Picoseconds time) { return static_cast<double>(time) * 1e-12; }
 
-// The step of the job with these settings, played in virtual time.
-double played_step(JobFlags flags, std::vector<std::string> settings) {
-  settings.emplace_back("fabric.kind=virtual");
+// The step of the job with these settings. Its fabric is virtual.
+double played_step(JobFlags flags, const std::vector<std::string>& settings) {
   flags.overrides.insert(flags.overrides.end(), settings.begin(), settings.end());
   LoadedJob job = load(flags);
   job.spec.device.memory_bytes = 0;  // the job's own plan may need more
@@ -266,8 +265,9 @@ std::string json_of(const LoadedJob& job, const PlanSearch& search, const Played
 
 }  // namespace
 
-void show_search(const JobFlags& flags, LoadedJob job, const SearchFlags& wanted,
-                 const std::string& json, bool quiet) {
+void show_search(JobFlags flags, const SearchFlags& wanted, const std::string& json, bool quiet) {
+  flags.overrides.emplace_back("fabric.kind=virtual");  // switches are those of its model
+  LoadedJob job = load(flags);
   job.spec = searched(job);
   Patience searching("comparing plans", !quiet);
   PlanSearch search = search_plans(job.spec, static_cast<std::size_t>(wanted.best), wanted.keep);

@@ -19,7 +19,6 @@ struct SearchFlags {
 
 // Prints the table, unless `quiet` or the JSON goes to stdout. Throws Error(usage) as
 // search_plans() does.
-void show_search(const JobFlags& flags, LoadedJob job, const SearchFlags& search,
-                 const std::string& json, bool quiet);
+void show_search(JobFlags flags, const SearchFlags& search, const std::string& json, bool quiet);
 
 }  // namespace ghostrank
