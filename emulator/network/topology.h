@@ -14,7 +14,7 @@
 //
 // The hops of a path (one before each link, one after the last) share the latency between its two
 // NICs evenly, so an idle network with links is as fast as one without. Links add link_latency to
-// it.
+// it. Copies of a note share it as on the longest path (Shard::note_by_links), to meet at links.
 //
 // Units: NICs are numbered over the whole cluster, node * nics_per_node + NIC of the node; links
 // from 0; latencies in emulated picoseconds. Threading: immutable once shared; only add_switch()

@@ -24,8 +24,8 @@ using multicast::Rack;
 using testing::on_nics;
 
 constexpr Clos kTwoPods{.pods = 2, .leaves = 24, .spines = 24, .cores = 24, .ports = 24};
-constexpr MulticastOptions kFewAtOnce{.elements = 32, .outstanding = 3};
-constexpr Multicast kAll[]{Multicast::orca, Multicast::elmo, Multicast::unicast};
+constexpr MulticastOptions kFewRuns{.elements = 32, .outstanding = 3};
+constexpr Multicast kEveryMulticast[]{Multicast::orca, Multicast::elmo, Multicast::unicast};
 
 // Where a packet with this rack label leaves the leaf, by the bytes of the label alone.
 std::vector<int> ports_of(const std::vector<std::uint8_t>& label) {
@@ -151,13 +151,13 @@ Communicator in_fat_tree(int nodes, int gpus, int step) {
 }
 
 TEST(Multicast, EveryRankHasTheRootsElements) {
-  for (const Multicast scheme : kAll)
+  for (const Multicast scheme : kEveryMulticast)
     for (const auto& [nodes, gpus, step] :
          {std::tuple(1, 3, 0), std::tuple(2, 1, 0), std::tuple(5, 2, 0), std::tuple(30, 1, 0),
           std::tuple(6, 2, 1), std::tuple(13, 1, 5)})
       for (const std::uint64_t count : {0, 1, 65, 3'000}) {
         const auto ends =
-            multicast_ends(scheme, nodes * gpus, kFewAtOnce,
+            multicast_ends(scheme, nodes * gpus, kFewRuns,
                            step == 0 ? on_nics(nodes, gpus) : in_fat_tree(nodes, gpus, step));
         const AgentProof proof =
             prove(*ends, {Func::broadcast, nodes * gpus, count, 4, 0}, nodes < 30 ? 24 : 6);
@@ -180,13 +180,13 @@ std::uint64_t sent_by_root(const Ends& ends, std::uint64_t count) {
 }
 
 TEST(Multicast, OrcasRootSendsATensorAndItsHeadersForAnyNumberOfReceivers) {
-  constexpr std::uint64_t kPackets = 100, kBytes = kPackets * 32 * 4;
+  constexpr std::uint64_t kInAll = 100, kBytes = kInAll * 32 * 4;
   std::uint64_t elmo_before = 0;
   for (const int nodes : {2, 3, 5, 24, 40, 200}) {
     const auto sent = [&](Multicast scheme) {
-      return sent_by_root(*multicast_ends(scheme, nodes, kFewAtOnce), kPackets * 32);
+      return sent_by_root(*multicast_ends(scheme, nodes, kFewRuns), kInAll * 32);
     };
-    EXPECT_EQ(sent(Multicast::orca), kBytes + kPackets * 20) << nodes;
+    EXPECT_EQ(sent(Multicast::orca), kBytes + kInAll * 20) << nodes;
     EXPECT_EQ(sent(Multicast::unicast), static_cast<std::uint64_t>(nodes - 1) * kBytes) << nodes;
     const std::uint64_t elmo = sent(Multicast::elmo);
     EXPECT_GE(elmo, elmo_before) << nodes;
