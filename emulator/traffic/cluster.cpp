@@ -384,7 +384,7 @@ Communicator::Switches Cluster::switches_at(const JobSpec& spec,
   Communicator::Switches switches;
   const SwitchGraph& graph = topology_.routes().graph();
   const Kind kind = spec.cluster.topology.kind;
-  switches.regular = kind != Kind::file;
+  switches.regular = kind != Kind::file && kind != Kind::torus && kind != Kind::dragonfly;
   if (kind == Kind::fat_tree) {
     const FatTree size = fat_tree_of(spec.cluster);
     switches.pods = size.pods;

@@ -28,8 +28,8 @@ Layout::Layout(Multicast chosen, int ranks, const MulticastOptions& given, const
   const bool modelled = !switches.leaf_of.empty();
   if (modelled && !switches.regular && scheme != Multicast::unicast)
     throw std::invalid_argument(
-        "it names leaves, spines and pods by number, which the switches of a file do not have; use "
-        "another cluster.topology.kind, or unicast");
+        "it names leaves, spines and pods by number, which tori, dragonflies and files of links do "
+        "not have; use another cluster.topology.kind, or unicast");
   if (modelled) {  // else racks and pods are those of the prototype
     clos = {switches.pods, switches.leaves, switches.spines, switches.cores, switches.ports};
   } else {
