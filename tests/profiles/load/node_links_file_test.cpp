@@ -11,7 +11,7 @@
 namespace ghostrank {
 namespace {
 
-std::string job_with(const std::string& cluster) {
+std::string linked_job(const std::string& cluster) {
   return "model: resnet50\ndevice: v100-sxm2\ncluster: {nodes: 1, " + cluster +
          "}\nfabric: {kind: virtual}\n";
 }
@@ -28,7 +28,7 @@ std::string refused_links(const std::string& text) {
 TEST(NodeLinks, OfANamedNodeAreThoseOfTheGpusThatAJobGot) {
   const test::Folder folder;
   const LoadedJob loaded = load_job(
-      folder.write("job.yaml", job_with("intra_node: {links: dgx-1v, gpus: [3, 0, 5]}")), {});
+      folder.write("job.yaml", linked_job("intra_node: {links: dgx-1v, gpus: [3, 0, 5]}")), {});
   const ClusterSpec& cluster = loaded.spec.cluster;
   ASSERT_NE(cluster.links, nullptr);
   EXPECT_EQ(cluster.gpus_per_node, 3);
@@ -36,15 +36,15 @@ TEST(NodeLinks, OfANamedNodeAreThoseOfTheGpusThatAJobGot) {
   EXPECT_EQ(cluster.links->between(1, 0), 400e9);
   EXPECT_EQ(cluster.links->between(0, 2), 0);
   EXPECT_EQ(cluster.intra_node.rate_bps, 96e9);
-  const LoadedJob given =
-      load_job(folder.write("job.yaml", job_with("intra_node: {links: dgx-1p, rate: 80Gbps}")), {});
+  const LoadedJob given = load_job(
+      folder.write("job.yaml", linked_job("intra_node: {links: dgx-1p, rate: 80Gbps}")), {});
   EXPECT_EQ(given.spec.cluster.gpus_per_node, 8);
   EXPECT_EQ(given.spec.cluster.intra_node.rate_bps, 80e9);
   EXPECT_EQ(given.spec.cluster.links->between(0, 4), 160e9);
   // As a result says it, with every key and the file's text in place of its name.
   folder.write("links.csv", "a,b,rate\n0,1,10Gbps\n1,2,20Gbps\n0,1,10Gbps\n");
   const LoadedJob of_file = load_job(
-      folder.write("job.yaml", job_with("gpus_per_node: 2, intra_node: {links: links.csv}")), {});
+      folder.write("job.yaml", linked_job("gpus_per_node: 2, intra_node: {links: links.csv}")), {});
   EXPECT_EQ(of_file.spec.cluster.links->between(0, 1), 20e9);
   const LoadedJob again = load_job(folder.write("again.yaml", of_file.config_json), {});
   EXPECT_EQ(again.spec.cluster.links->bps, of_file.spec.cluster.links->bps);
@@ -54,7 +54,9 @@ TEST(NodeLinks, OfANamedNodeAreThoseOfTheGpusThatAJobGot) {
 }
 
 TEST(NodeLinks, SayWhatIsWrongWithThem) {
-  const auto error = [](const std::string& cluster) { return test::load_error(job_with(cluster)); };
+  const auto error = [](const std::string& cluster) {
+    return test::load_error(linked_job(cluster));
+  };
   EXPECT_NE(error("intra_node: {links: dgx-2}")
                 .find("job.yaml:3:41: cluster.intra_node.links is 'dgx-2'; write none, dgx-1p"),
             std::string::npos);
