@@ -60,7 +60,6 @@ TEST(Flows, AloneTakeAsLongAsTheirMessagesAndCountThemAlike) {
 
 // Links add their latency to the messages that cross them, and to no others.
 TEST(Flows, AloneOverLinksWithLatencyTakeAsLongAsTheirMessages) {
-  using Kind = TopologySpec::Kind;
   for (const auto kind : {Kind::leaf_spine, Kind::fat_tree, Kind::torus, Kind::dragonfly})
     for (const auto placement : {TopologySpec::Placement::packed, TopologySpec::Placement::random})
       for (const auto& [library, func] :
