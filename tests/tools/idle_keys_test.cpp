@@ -79,6 +79,13 @@ const Overrides kTree{"cluster.topology.kind=fat_tree", "cluster.topology.leaves
 const Overrides kNarrowPods{"cluster.topology.kind=fat_tree", "cluster.topology.leaves=4",
                             "cluster.topology.spines=1", "cluster.topology.pods=2",
                             "cluster.topology.pod_oversubscription=64"};
+const Overrides kTorus{"cluster.topology.kind=torus", "cluster.topology.dimensions=[8]"};
+const Overrides kSlowTorus{"cluster.topology.kind=torus", "cluster.topology.dimensions=[8]",
+                           "cluster.topology.link_rate=1Gbps"};
+const Overrides kGroups{"cluster.topology.kind=dragonfly", "cluster.topology.groups=2",
+                        "cluster.topology.routers=4", "cluster.topology.global_rate=1Gbps"};
+const Overrides kRouters{"cluster.topology.kind=dragonfly", "cluster.topology.routers=1",
+                         "cluster.topology.link_rate=1Gbps"};
 const Overrides kLearning{"training.task=logistic", "run.verify=true"};
 const Overrides kNccl{"collectives.library=nccl-2.28"};
 
@@ -117,6 +124,12 @@ const std::vector<Probe> kProbes{
     {"cluster.topology.pods", "2", kTree},
     {"cluster.topology.cores", "4", kNarrowPods},
     {"cluster.topology.pod_oversubscription", "64", kPods},
+    {"cluster.topology.dimensions", "[2, 4]", kSlowTorus},
+    {"cluster.topology.link_rate", "1Gbps", kTorus},
+    {"cluster.topology.groups", "2", kRouters},
+    {"cluster.topology.routers", "2", kGroups},
+    {"cluster.topology.global_links", "16", kGroups},
+    {"cluster.topology.global_rate", "1Mbps", kGroups},
     {"cluster.topology.failed", "[leaf0-spine0, leaf0-spine1]", kSpines},
     {"cluster.topology.degraded", "{leaf0-spine0: 1Mbps, leaf0-spine1: 1Mbps, leaf0-spine2: 1Mbps}",
      kSpines},

@@ -99,7 +99,7 @@ void check_links(std::int64_t links, const std::string& fewer, const Setting& at
                       " are supported, set fewer " + fewer);
 }
 
-std::vector<int> dimensions_of(const Setting& list) {
+std::vector<int> dimensions_of(const Setting& list, const Mark& kind) {
   std::vector<int> out;
   if (list.raw && list.raw->is_list())
     for (const YamlValue& item : list.raw->children) {
@@ -110,9 +110,9 @@ std::vector<int> dimensions_of(const Setting& list) {
       out.push_back(static_cast<int>(*size));
     }
   if (out.empty() || std::ssize(out) > kMostDimensions)
-    fail(list.mark, "cluster.topology.dimensions: a torus needs 1 to " +
-                        std::to_string(kMostDimensions) +
-                        " numbers of routers, as in dimensions: [4, 4, 2]");
+    fail(list.given ? list.mark : kind, "cluster.topology.dimensions: a torus needs 1 to " +
+                                            std::to_string(kMostDimensions) +
+                                            " numbers of routers, as in dimensions: [4, 4, 2]");
   return out;
 }
 
@@ -124,9 +124,10 @@ void check_routers(const Settings& in, const ClusterSpec& cluster) {
   if (const std::int64_t routers = routers_of(cluster, nodes); routers > kMostRouters)
     fail(kind.mark, "cluster.topology: " + std::to_string(routers) + " routers; at most " +
                         std::to_string(kMostRouters) + " are supported");
+  const Setting& ports = in.at("cluster.topology.global_links");
   if (spec.kind == TopologySpec::Kind::dragonfly)
     if (const Dragonfly size = dragonfly_of(cluster, nodes); size.groups > 1 && size.between() == 0)
-      fail(in.at("cluster.topology.global_links").mark,
+      fail(ports.given ? ports.mark : kind.mark,
            "cluster.topology.global_links: the " +
                std::to_string(std::int64_t{size.routers} * size.global_links) +
                " ports of a group do not reach the other " + std::to_string(size.groups - 1) +
@@ -378,7 +379,7 @@ void read_topology(const Settings& in, const Algorithms& own, const std::string&
   spec.pod_oversubscription = in.number("cluster.topology.pod_oversubscription");
   spec.uplink_bps = uplink_rate(in);
   if (spec.kind == TopologySpec::Kind::torus)
-    spec.dimensions = dimensions_of(in.at("cluster.topology.dimensions"));
+    spec.dimensions = dimensions_of(in.at("cluster.topology.dimensions"), kind.mark);
   spec.groups = in.small("cluster.topology.groups");
   spec.routers = in.small("cluster.topology.routers");
   spec.global_links = in.small("cluster.topology.global_links");

@@ -212,16 +212,16 @@ TEST(JobErrors, SayWhatNetworksNeed) {
       ".json or .yaml file of links");
   EXPECT_EQ(text("kind: torus, dimensions: [3, 2]"), "");
   EXPECT_EQ(text("kind: torus"),
-            "job.yaml:4:49: cluster.topology.dimensions: a torus needs 1 to 6 numbers of routers, "
+            "job.yaml:4:56: cluster.topology.dimensions: a torus needs 1 to 6 numbers of routers, "
             "as in dimensions: [4, 4, 2]");
   EXPECT_EQ(text("kind: torus, dimensions: [3, 0]"),
-            "job.yaml:4:78: cluster.topology.dimensions: '0' is no number of routers from 1 to "
+            "job.yaml:4:79: cluster.topology.dimensions: '0' is no number of routers from 1 to "
             "1024");
   EXPECT_EQ(text("kind: torus, dimensions: [1000, 1000]"),
             "job.yaml:4:56: cluster.topology: 1000000 routers; at most 16384 are supported");
   EXPECT_EQ(text("kind: dragonfly"), "");
   EXPECT_EQ(text("kind: dragonfly, groups: 6, routers: 2, global_links: 2"),
-            "job.yaml:4:102: cluster.topology.global_links: the 4 ports of a group do not reach "
+            "job.yaml:4:104: cluster.topology.global_links: the 4 ports of a group do not reach "
             "the other 5 groups; set more of them, or more routers");
   EXPECT_EQ(text("kind: dragonfly, link_rate: fast"),
             "job.yaml:4:78: cluster.topology.link_rate: 'fast' is neither auto nor a rate such as "
