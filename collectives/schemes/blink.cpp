@@ -29,6 +29,7 @@ class Blink final : public Schedule {
   Step step(GroupRank r, int a, int k) const override;
   StepOf dependency(GroupRank r, int a, int k) const override;
   int receiver(GroupRank dst, int channel, GroupRank src) const override {
+    if (channel < 0 || channel >= trees_.size()) return -1;  // as a stranger's message may say
     return 2 * channel + (trees_.parent(channel, dst) == src ? 1 : 0);
   }
 

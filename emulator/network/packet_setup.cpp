@@ -89,9 +89,10 @@ PacketNetwork::Setup packet_setup(const JobSpec& spec, const Topology& topology,
   setup.seed = spec.run.seed;
   for (const LinkSpeed& port : setup.ports) {
     if (!port.limited())
-      throw Error(spec.source_of("fabric.network") + ": fabric.network: " +
-                  "packet needs NICs and links that have a rate; give "
-                  "cluster.nic.rate, or use loggp");
+      throw Error(
+          spec.source_of("fabric.network") + ": fabric.network: " +
+          "packet needs NICs and links that have a rate; give "
+          "cluster.nic.rate, and what cluster.topology says of its links' rates, or use loggp");
     const std::uint64_t least =
         setup.queues.pause
             ? PacketNetwork::least_buffer(port, setup.payload)

@@ -96,7 +96,10 @@ Shard::Shard(const Setup& setup)
     switch_flow_[end.scheme][end.position] = static_cast<int>(switch_flows_++);
   if (spec_.fabric.network == NetworkModel::flow)
     fluids_ = std::make_unique<FluidCalls>(spec_, workload_, cluster_, schedules_);
-  if (fluids_ && model_nodes_ && cluster_.schemes().empty())
+  // Ports are alike there, and it does not matter for a compute when the messages of a transfer
+  // come.
+  const bool ports_alone = !spec_.cluster.links && spec_.run.compute_slowdown == 0;
+  if (fluids_ && model_nodes_ && ports_alone && cluster_.schemes().empty())
     node_transfers_ = std::make_unique<NodeTransfers>(workload_, cluster_, schedules_, intra_);
   if (node_transfers_ && !node_transfers_->any()) node_transfers_.reset();
   if (spec_.fabric.network == NetworkModel::packet)

@@ -41,19 +41,23 @@ Dragonfly dragonfly_of(const ClusterSpec& cluster, int nodes) {
   const TopologySpec& spec = cluster.topology;
   const int nics = cluster.nics_per_node;
   Dragonfly out;
-  for (int routers = std::max(spec.routers, 1);; ++routers) {
-    const int on_router = spec.routers > 0 && spec.groups > 0
-                              ? ceiling(nodes, std::int64_t{spec.routers} * spec.groups)
-                              : std::max(1, routers / (2 * nics));
-    const int room = routers * on_router;
-    out.routers = routers;
+  for (int on_router = 1;; ++on_router) {
+    if (spec.routers > 0)
+      on_router = spec.groups > 0 ? ceiling(nodes, std::int64_t{spec.routers} * spec.groups)
+                                  : std::max(1, spec.routers / (2 * nics));
+    const int least_groups = spec.groups > 0 ? spec.groups : 2;
+    out.routers = spec.routers > 0
+                      ? spec.routers
+                      : std::min(2 * on_router * nics,
+                                 ceiling(nodes, std::int64_t{least_groups} * on_router));
+    const std::int64_t room = std::int64_t{out.routers} * on_router;
     out.groups = spec.groups > 0 ? spec.groups : ceiling(nodes, room);
-    out.global_links = spec.global_links > 0
-                           ? spec.global_links
-                           : std::max(on_router * nics, ceiling(out.groups - 1, routers));
-    if (spec.routers > 0) return out;
-    const bool enough = std::int64_t{room} * out.groups >= nodes;
-    if (enough && std::int64_t{routers} * on_router * nics >= out.groups - 1) return out;
+    const int least_links = ceiling(out.groups - 1, out.routers);
+    out.global_links =
+        spec.global_links > 0 ? spec.global_links : std::max(on_router * nics, least_links);
+    const bool enough = room * out.groups >= nodes;
+    if (spec.routers > 0 || (enough && (spec.groups > 0 || on_router * nics >= least_links)))
+      return out;
   }
 }
 

@@ -186,13 +186,21 @@ SwitchGraph routers_alone(const ClusterSpec& cluster) {
   return out;
 }
 
+// The name of the link the other way.
+std::string turned(const std::string& name) {
+  const std::size_t dash = name.find('-');
+  if (dash == std::string::npos) return name;
+  return name.substr(dash + 1) + "-" + name.substr(0, dash);
+}
+
 // Marks the links that the job says have failed or are slower.
 void mark_links(const TopologySpec& spec, SwitchGraph& graph) {
   if (spec.failed.empty() && spec.degraded.empty()) return;
   std::multimap<std::string, std::uint32_t> by_name;
   for (std::uint32_t c = 0; c < graph.cables.size(); ++c) by_name.emplace(cable_name(graph, c), c);
   const auto find = [&](const std::string& key, const std::string& name) -> SwitchGraph::Cable& {
-    const auto found = by_name.find(name);
+    auto found = by_name.find(name);
+    if (found == by_name.end()) found = by_name.find(turned(name));
     if (found == by_name.end())
       throw Error("cluster.topology." + key + ": there is no link '" + name + "'; one is called " +
                   (by_name.empty() ? "nothing: this topology has none" : by_name.begin()->first));

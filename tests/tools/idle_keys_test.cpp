@@ -83,7 +83,7 @@ const Overrides kTorus{"cluster.topology.kind=torus", "cluster.topology.dimensio
 const Overrides kSlowTorus{"cluster.topology.kind=torus", "cluster.topology.dimensions=[8]",
                            "cluster.topology.link_rate=1Gbps"};
 const Overrides kGroups{"cluster.topology.kind=dragonfly", "cluster.topology.groups=2",
-                        "cluster.topology.routers=4", "cluster.topology.global_rate=1Gbps"};
+                        "cluster.topology.routers=1", "cluster.topology.global_rate=1Gbps"};
 const Overrides kRouters{"cluster.topology.kind=dragonfly", "cluster.topology.routers=1",
                          "cluster.topology.link_rate=1Gbps"};
 const Overrides kLearning{"training.task=logistic", "run.verify=true"};
@@ -127,7 +127,7 @@ const std::vector<Probe> kProbes{
     {"cluster.topology.dimensions", "[2, 4]", kSlowTorus},
     {"cluster.topology.link_rate", "1Gbps", kTorus},
     {"cluster.topology.groups", "2", kRouters},
-    {"cluster.topology.routers", "2", kGroups},
+    {"cluster.topology.routers", "2", kRouters},
     {"cluster.topology.global_links", "16", kGroups},
     {"cluster.topology.global_rate", "1Mbps", kGroups},
     {"cluster.topology.failed", "[leaf0-spine0, leaf0-spine1]", kSpines},

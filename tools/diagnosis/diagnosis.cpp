@@ -87,11 +87,16 @@ std::string nothing_of(const StepFigures& step, const std::vector<Cause>& findin
 }
 
 std::string share_text(const Cause& finding, const Diagnosis& diagnosis) {
-  if (!diagnosis.step || *diagnosis.step <= 0) return "";
-  return humane_percent(finding.seconds / *diagnosis.step);
+  const std::optional<double> share = share_of(finding, diagnosis);
+  return share ? humane_percent(*share) : "";
 }
 
 }  // namespace
+
+std::optional<double> share_of(const Cause& finding, const Diagnosis& diagnosis) {
+  const double step = finding.of > 0 ? finding.of : diagnosis.step.value_or(0);
+  return step > 0 ? std::optional(finding.seconds / step) : std::nullopt;
+}
 
 Diagnosis diagnose(const StoredRun& run) {
   const StepFigures step = step_of(run);
@@ -147,11 +152,10 @@ std::string diagnosis_text(const StoredRun& run, const Diagnosis& diagnosis, con
 std::string diagnosis_json(const StoredRun& run, const Diagnosis& diagnosis) {
   Json findings = Json::array();
   for (const Cause& f : diagnosis.findings) {
-    const bool known = diagnosis.step && *diagnosis.step > 0;
     findings.push_back({{"finding", f.key},
                         {"what", f.what},
                         {"seconds", f.seconds},
-                        {"share", known ? Json(f.seconds / *diagnosis.step) : Json(nullptr)},
+                        {"share", or_null(share_of(f, diagnosis))},
                         {"at_most", f.at_most},
                         {"figures", f.figures},
                         {"remedy", f.remedy.empty() ? Json(nullptr) : Json(f.remedy)}});

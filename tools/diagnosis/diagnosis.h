@@ -24,6 +24,7 @@ struct Cause {
   bool at_most = false;              // some of it may be hidden behind compute
   std::vector<std::string> figures;  // those behind it, for people
   std::string remedy;                // may be empty
+  double of = 0;                     // the step that this is part of; 0: that of the diagnosis
 };
 
 struct Diagnosis {
@@ -38,6 +39,8 @@ inline constexpr double kLeastShare = 0.01;
 
 Diagnosis diagnose(const StoredRun& run);
 
+// The share of its step that a finding explains; empty: no step is known.
+std::optional<double> share_of(const Cause& finding, const Diagnosis& diagnosis);
 std::string bottleneck_text(const std::string& bottleneck);  // for people
 std::string diagnosis_text(const StoredRun& run, const Diagnosis& diagnosis, const Paint& paint);
 std::string diagnosis_json(const StoredRun& run, const Diagnosis& diagnosis);  // diagnosis/1

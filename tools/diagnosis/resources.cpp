@@ -127,7 +127,8 @@ void find_other_jobs(const StepFigures& step, std::vector<Cause>& findings) {
                         false,
                         {"its mean step takes " + humane_seconds(alone) + " alone and " +
                          humane_seconds(beside) + " beside them, x " + significant(beside / alone)},
-                        "other nodes for the jobs, or a fabric with less oversubscription"});
+                        "other nodes for the jobs, or a fabric with less oversubscription",
+                        beside});
   }
 }
 

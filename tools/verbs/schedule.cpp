@@ -201,6 +201,10 @@ void check_graph_fits(const NcclGraphs& graphs, const ScheduleFlags& flags) {
 
 // The links of --links between the GPUs of --gpus, which have the numbers of a node's ranks then.
 std::shared_ptr<const NodeLinks> links_of(const ScheduleFlags& flags, int per_node) {
+  if (flags.links == "none") {
+    if (!flags.gpus.empty()) throw Error("--gpus: which of a node's GPUs matters with links alone");
+    return nullptr;
+  }
   const std::optional<NodeLinks> all = find_node_links(flags.links, "");
   if (!all)
     throw Error("--links " + flags.links +

@@ -102,8 +102,7 @@ constexpr std::array kKeys{
         .where("cluster.topology.kind", "dragonfly"),
     Key{"cluster.topology.routers", KeyType::integer, "0",
         "routers of a group, all connected to each other; 0: twice as many as a router has NICs, "
-        "or "
-        "what the nodes need",
+        "or fewer where nodes are few",
         0, 1e5}
         .on("memory virtual")
         .where("cluster.topology.kind", "dragonfly"),

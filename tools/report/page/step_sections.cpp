@@ -27,8 +27,9 @@ std::string card(const std::string& value, const std::string& what) {
   return "<div>" + element("b", value) + element("span", what) + "</div>\n";
 }
 
-std::string finding_row(const Cause& f, double step) {
-  const std::string share = step > 0 ? humane_percent(f.seconds / step) : "";
+std::string finding_row(const Cause& f, const Diagnosis& diagnosis) {
+  const std::optional<double> of_step = share_of(f, diagnosis);
+  const std::string share = of_step ? humane_percent(*of_step) : "";
   std::string html =
       "<tr>" + element("td", (f.at_most ? "≤ " : "") + humane_seconds(f.seconds), "number") +
       element("td", share, "number") + "<td>" + element("b", f.what) + html_list(f.figures);
@@ -112,7 +113,7 @@ std::string limits_section(const StoredRun& run) {
     html += "<table class=\"findings\"><thead><tr>" + element("th", "explains", "number") +
             element("th", "of the step", "number") + element("th", "what") +
             "</tr></thead>\n<tbody>\n";
-    for (const Cause& f : d.findings) html += finding_row(f, d.step.value_or(0));
+    for (const Cause& f : d.findings) html += finding_row(f, d);
     html += "</tbody></table>\n";
   }
   if (!d.nothing.empty()) html += element("p", d.nothing) + "\n";
