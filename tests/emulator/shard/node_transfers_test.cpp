@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/common/dice.h"
+#include "collectives/node_links.h"
 #include "profiles/planners/plan.h"
 #include "profiles/workload/program_builder.h"
 #include "tests/emulator/play.h"
@@ -83,6 +84,12 @@ SmallJob random_ring(std::uint64_t seed) {
   job.spec.fabric.network = NetworkModel::flow;
   job.spec.run.iterations = 2;
   job.spec.run.jitter = dice.below(3) == 0 ? 0.1 : 0;
+  if (dice.below(4) == 0) job.spec.run.compute_slowdown = 0.2;
+  if (dice.below(4) == 0) {
+    NodeLinks links = unlinked("two", shape.gpus);
+    links.connect(0, 1, 50e9);
+    job.spec.cluster.links = std::make_shared<const NodeLinks>(std::move(links));
+  }
   Workload& w = job.workload;
   w.group_names = {"node", "across"};
   w.groups.clear();
