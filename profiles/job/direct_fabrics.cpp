@@ -13,8 +13,6 @@
 namespace ghostrank {
 namespace {
 
-using Kind = TopologySpec::Kind;
-
 double link_bps(const ClusterSpec& cluster) {
   return cluster.topology.link_bps >= 0 ? cluster.topology.link_bps : cluster.nic.rate_bps;
 }
@@ -63,10 +61,10 @@ Dragonfly dragonfly_of(const ClusterSpec& cluster, int nodes) {
 
 std::int64_t routers_of(const ClusterSpec& cluster, int nodes) {
   const TopologySpec& spec = cluster.topology;
-  if (spec.kind == Kind::torus)
+  if (spec.kind == TopologySpec::Kind::torus)
     return std::accumulate(spec.dimensions.begin(), spec.dimensions.end(), std::int64_t{1},
                            std::multiplies<>());
-  if (spec.kind != Kind::dragonfly) return 0;
+  if (spec.kind != TopologySpec::Kind::dragonfly) return 0;
   const Dragonfly size = dragonfly_of(cluster, nodes);
   return std::int64_t{size.groups} * size.routers;
 }
@@ -75,7 +73,7 @@ std::int64_t links_between_routers(const ClusterSpec& cluster) {
   const TopologySpec& spec = cluster.topology;
   const int nodes = fabric_nodes(cluster);
   const std::int64_t routers = routers_of(cluster, nodes);
-  if (spec.kind == Kind::torus) {
+  if (spec.kind == TopologySpec::Kind::torus) {
     std::int64_t cables = 0;
     for (const int size : spec.dimensions)
       cables += size > 2 ? routers : size == 2 ? routers / 2 : 0;
