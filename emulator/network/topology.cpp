@@ -83,11 +83,7 @@ Picoseconds Topology::lookahead() const {
 std::string Topology::link_name(std::uint32_t link) const {
   const SwitchGraph& graph = routes_->graph();
   const auto cables = static_cast<std::uint32_t>(graph.cables.size());
-  if (link < cables) return cable_name(graph, link);
-  const SwitchGraph::Cable& cable = graph.cables[link - cables];
-  const std::string up = cable_name(graph, link - cables), &a = graph.switches[cable.a].name,
-                    &b = graph.switches[cable.b].name;
-  return b + "-" + a + up.substr(a.size() + 1 + b.size());
+  return link < cables ? cable_name(graph, link) : cable_name_back(graph, link - cables);
 }
 
 Node Topology::node_of_link(std::uint32_t link) const {

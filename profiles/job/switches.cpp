@@ -186,28 +186,29 @@ SwitchGraph routers_alone(const ClusterSpec& cluster) {
   return out;
 }
 
-// The name of the link the other way.
-std::string turned(const std::string& name) {
-  const std::size_t dash = name.find('-');
-  if (dash == std::string::npos) return name;
-  return name.substr(dash + 1) + "-" + name.substr(0, dash);
+// ".2": how the second of parallel cables, which are neighbours in the list, is told from the
+// first.
+std::string number_among(const SwitchGraph& graph, std::uint32_t cable) {
+  const SwitchGraph::Cable& c = graph.cables[cable];
+  int earlier = 0;
+  for (std::uint32_t i = cable; i-- > 0 && graph.cables[i].a == c.a && graph.cables[i].b == c.b;)
+    ++earlier;
+  return earlier == 0 ? "" : "." + std::to_string(earlier + 1);
 }
 
 // Marks the links that the job says have failed or are slower.
 void mark_links(const TopologySpec& spec, SwitchGraph& graph) {
   if (spec.failed.empty() && spec.degraded.empty()) return;
-  std::multimap<std::string, std::uint32_t> by_name;
-  for (std::uint32_t c = 0; c < graph.cables.size(); ++c) by_name.emplace(cable_name(graph, c), c);
+  const CableNames names(graph);
   const auto find = [&](const std::string& key, const std::string& name) -> SwitchGraph::Cable& {
-    auto found = by_name.find(name);
-    if (found == by_name.end()) found = by_name.find(turned(name));
-    if (found == by_name.end())
+    const std::vector<std::uint32_t> found = names.find(name);
+    if (found.empty())
       throw Error("cluster.topology." + key + ": there is no link '" + name + "'; one is called " +
-                  (by_name.empty() ? "nothing: this topology has none" : by_name.begin()->first));
-    if (by_name.count(name) > 1)
+                  (graph.cables.empty() ? "nothing: this topology has none" : names.all().front()));
+    if (found.size() > 1)
       throw Error("cluster.topology." + key + ": two links are called '" + name +
                   "'; give a switch at their ends another name");
-    return graph.cables[found->second];
+    return graph.cables[found.front()];
   };
   for (const auto& [name, bps] : spec.degraded) find("degraded", name).bps = bps;
   for (const std::string& name : spec.failed) find("failed", name).failed = true;
@@ -271,11 +272,35 @@ bool has_nic(const ClusterSpec& cluster, Nic nic) {
 
 std::string cable_name(const SwitchGraph& graph, std::uint32_t cable) {
   const SwitchGraph::Cable& c = graph.cables[cable];
-  std::string name = graph.switches[c.a].name + "-" + graph.switches[c.b].name;
-  int earlier = 0;  // parallel cables are neighbours in the list
-  for (std::uint32_t i = cable; i-- > 0 && graph.cables[i].a == c.a && graph.cables[i].b == c.b;)
-    ++earlier;
-  return earlier == 0 ? name : name + "." + std::to_string(earlier + 1);
+  return graph.switches[c.a].name + "-" + graph.switches[c.b].name + number_among(graph, cable);
+}
+
+std::string cable_name_back(const SwitchGraph& graph, std::uint32_t cable) {
+  const SwitchGraph::Cable& c = graph.cables[cable];
+  return graph.switches[c.b].name + "-" + graph.switches[c.a].name + number_among(graph, cable);
+}
+
+CableNames::CableNames(const SwitchGraph& graph) {
+  for (std::uint32_t c = 0; c < graph.cables.size(); ++c) {
+    there_.emplace(cable_name(graph, c), c);
+    back_.emplace(cable_name_back(graph, c), c);
+  }
+}
+
+std::vector<std::string> CableNames::all() const {
+  std::vector<std::string> out;
+  for (const auto& [name, cable] : there_) out.push_back(name);
+  return out;
+}
+
+std::vector<std::uint32_t> CableNames::find(const std::string& name) const {
+  std::vector<std::uint32_t> out;
+  for (const auto* names : {&there_, &back_}) {
+    const auto [first, last] = names->equal_range(name);
+    for (auto at = first; at != last; ++at) out.push_back(at->second);
+    if (!out.empty()) break;
+  }
+  return out;
 }
 
 SwitchGraph switches_of(const ClusterSpec& cluster) {

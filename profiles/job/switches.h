@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -68,8 +69,22 @@ SwitchGraph switches_of(const ClusterSpec& cluster);
 // server, which may have fewer, lacks.
 bool has_nic(const ClusterSpec& cluster, Nic nic);
 
-// "leaf0-spine1"; the further ones of parallel cables are called "leaf0-spine1.2" and so on.
+// "leaf0-spine1"; the further ones of parallel cables are called "leaf0-spine1.2" and so on. The
+// link the other way is called "spine1-leaf0", "spine1-leaf0.2" and so on.
 std::string cable_name(const SwitchGraph& graph, std::uint32_t cable);
+std::string cable_name_back(const SwitchGraph& graph, std::uint32_t cable);
+
+// Cables by the names of their links.
+class CableNames {
+ public:
+  explicit CableNames(const SwitchGraph& graph);
+  // The cables with a link of this name: none, or several whose switches have equal names.
+  std::vector<std::uint32_t> find(const std::string& name) const;
+  std::vector<std::string> all() const;  // sorted; of links away from `a`
+
+ private:
+  std::multimap<std::string, std::uint32_t> there_, back_;
+};
 
 // The sizes of a fat tree of three tiers, with defaults filled in.
 struct FatTree {

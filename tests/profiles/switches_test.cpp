@@ -211,5 +211,19 @@ TEST(FileOfLinks, SaysWhereItIsWrong) {
             "f.csv:1:1: a link needs both ends: the columns from and to");
 }
 
+TEST(CableNames, FindCablesByTheLinksOfBothDirections) {
+  SwitchGraph graph;
+  for (const char* name : {"leaf-0", "spine.1"}) graph.switches.emplace_back().name = name;
+  graph.cables = {{0, 1, 1e9}, {0, 1, 1e9}};
+  const CableNames names(graph);
+  EXPECT_EQ(names.all(), (std::vector<std::string>{"leaf-0-spine.1", "leaf-0-spine.1.2"}));
+  for (const std::uint32_t cable : {0u, 1u}) {
+    EXPECT_EQ(names.find(cable_name(graph, cable)), std::vector{cable});
+    EXPECT_EQ(names.find(cable_name_back(graph, cable)), std::vector{cable});
+  }
+  EXPECT_EQ(cable_name_back(graph, 1), "spine.1-leaf-0.2");
+  EXPECT_TRUE(names.find("leaf-0-spine.1.3").empty());
+}
+
 }  // namespace
 }  // namespace ghostrank
