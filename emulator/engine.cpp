@@ -24,6 +24,7 @@
 #include "emulator/player.h"
 #include "emulator/process_checks.h"
 #include "emulator/reporting.h"
+#include "emulator/result/events_played.h"
 #include "emulator/result/network_report.h"
 #include "emulator/several_jobs.h"
 #include "emulator/traffic/schedules.h"
@@ -35,6 +36,7 @@
 #include "emulator/warmup.h"
 #include "profiles/device/device.h"
 #include "profiles/input/quantity.h"
+#include "profiles/job/events.h"
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/load.h"
 
@@ -380,6 +382,7 @@ class Session::Play {
     result_.iterations_asked = count;
     Segment segment = next_segment(count);
     segment.measured = true;
+    segment.measured_from = segment.first;
     segment.counts = phase_.of_job;
     for (const std::uint32_t of_job : segment.counts)
       segment.count = std::max(segment.count, of_job);
@@ -423,6 +426,8 @@ class Session::Play {
     if (states_) result_.training = states_->training();
     if (!cluster_.schemes().empty()) result_.packets = sum.packets;
     report_troubles(sum, spec_.network_switch, result_);
+    if (spec_.events)
+      report_events(*spec_.events, sum.until, !virtual_, player_.missing(), result_);
     report_servers(sum, cluster_, workload_, played_by_job, spec_.cluster.servers.cores, result_);
     const double played = played_by_job[first_job()];
     const double lasted = seconds(sum.until);

@@ -1,6 +1,7 @@
 #include "emulator/player.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <new>
 #include <sys/resource.h>
@@ -15,6 +16,7 @@
 #include "emulator/host/host_facts.h"
 #include "emulator/result/figures.h"
 #include "emulator/segment_series.h"
+#include "profiles/job/events.h"
 #include "profiles/median.h"
 
 namespace ghostrank {
@@ -52,6 +54,15 @@ std::string malformed(Host host, const std::string& what) {
          "; check that every host runs the same ghostrank";
 }
 
+// When an event kills the process; JobEvent::kEver: none does.
+Picoseconds killing_of(const JobSpec& spec, Host host) {
+  Picoseconds at = JobEvent::kEver;
+  if (spec.events)
+    for (const JobEvent& event : spec.events->all)
+      if (event.kind == JobEvent::Kind::kill && event.host == host) at = std::min(at, event.at);
+  return at;
+}
+
 }  // namespace
 
 Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& cluster,
@@ -64,6 +75,7 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
       virtual_(spec.fabric.kind == FabricKind::virtual_time),
       serves_(!cluster.schemes().empty()),
       cluster_(cluster),
+      killed_at_(killing_of(spec, host_)),
       ranks_of_role_(workload.roles.size()),
       shards_(std::move(shards)) {
   for (const CountedInterface& counted : ensemble.interfaces) interface_logs_.emplace_back(counted);
@@ -200,9 +212,12 @@ void Player::play_shards(ShardShared& shared) {
   clock_ = start_clock();
   threads.go(clock_);
   for (std::unique_lock lock(shared.mutex); shared.running > 0;) {
-    shared.changed.wait_for(lock, serves_ && shared.ended == shared.shards ? kLookAtEnd : kLook,
+    const std::chrono::nanoseconds look_in =
+        serves_ && shared.ended == shared.shards ? kLookAtEnd : kLook;
+    shared.changed.wait_for(lock, std::min(look_in, until_killed()),
                             [&] { return shared.running == 0 || !shared.finished.empty(); });
     lock.unlock();
+    die_if_killed();
     look(shared, false);
     if (serves_) let_rest(shared);
     lock.lock();
@@ -214,6 +229,20 @@ void Player::play_shards(ShardShared& shared) {
     std::this_thread::sleep_for(kLookAtEnd);
     look(shared, true);
   }
+}
+
+// The wall time until an event kills this process, or a part of it.
+std::chrono::nanoseconds Player::until_killed() const {
+  if (killed_at_ == JobEvent::kEver || !segment_.measured) return std::chrono::nanoseconds::max();
+  const Picoseconds left = killed_at_ - segment_.at - clock_.now();
+  return clock_.wall(std::clamp<Picoseconds>(left, 0, kPicosPerSecond));
+}
+
+// A process that dies closes nothing and tells nobody.
+void Player::die_if_killed() const {
+  if (until_killed().count() > 0) return;
+  log_warn("an event kills this process");
+  raise(SIGKILL);
 }
 
 // Ends the shards of a job with agents. Agents serve until the last rank of the job has ended and

@@ -6,6 +6,7 @@
 // one that owns `control`; callbacks come from it, on process 0 only.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -64,6 +65,8 @@ class Player {
   };
 
   Clock start_clock();
+  std::chrono::nanoseconds until_killed() const;
+  void die_if_killed() const;
   void play_shards(ShardShared& shared);
   void let_rest(ShardShared& shared);
   void look(ShardShared& shared, bool ended);
@@ -95,6 +98,7 @@ class Player {
   const bool virtual_;
   const bool serves_;  // the job has agents, and a process of agents alone may have no program
   const Cluster& cluster_;
+  const Picoseconds killed_at_;               // of the measured iterations, by an event
   std::vector<std::uint32_t> local_ranks_;    // by job
   std::vector<std::uint32_t> ranks_of_role_;  // in this process
   double ops_ = 0;                            // of the segment, in this process

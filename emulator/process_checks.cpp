@@ -9,6 +9,7 @@
 #include "emulator/host/hosts.h"
 #include "emulator/traffic/schedules.h"
 #include "profiles/error.h"
+#include "profiles/job/events.h"
 #include "profiles/planners/shared/machine_memory.h"
 #include "profiles/planners/tensors.h"
 
@@ -40,6 +41,12 @@ void check_spread(const JobSpec& spec, int processes) {
     throw Error(spec.source_of("run.shards") +
                 ": run.shards: fabric.kind packets has one engine thread, not " +
                 std::to_string(spec.run.shards) + "; leave it out");
+  if (spec.events)
+    for (const JobEvent& event : spec.events->all)
+      if (event.kind == JobEvent::Kind::kill && event.host.value() >= processes)
+        throw Error(event.source + ": events: there is no host " + to_string(event.host) +
+                    "; the job is played by hosts 0 to " + std::to_string(processes - 1) +
+                    " (WORLD_SIZE)");
   if (processes > spec.cluster.all_nodes()) {
     throw Error(spec.source_of("cluster.nodes") +
                 ": cluster.nodes: " + std::to_string(spec.cluster.all_nodes()) +

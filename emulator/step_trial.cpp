@@ -14,6 +14,7 @@ LoadedJob alone_in_virtual_time(const LoadedJob& job) {
   LoadedJob trial = job;
   trial.spec.fabric.kind = FabricKind::virtual_time;
   trial.spec.run.jitter = 0;
+  trial.spec.events = nullptr;
   trial.spec.run.shards = 1;
   trial.spec.hosts.clear();
   trial.spec.placement = {};

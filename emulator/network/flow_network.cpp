@@ -125,7 +125,7 @@ void FlowNetwork::set_ceiling(Id id, double ceiling) {
 }
 
 void FlowNetwork::give(std::uint32_t resource, double share) {
-  GHOSTRANK_ASSERT(share > 0 && share <= 1);
+  GHOSTRANK_ASSERT(share >= 0 && share <= 1);
   Resource& r = resources_[resource];
   if (r.time == share) return;
   r.time = share;
@@ -208,6 +208,7 @@ void FlowNetwork::leave(Id id, std::uint32_t need, Picoseconds at) {
 
 Picoseconds FlowNetwork::end(Id id) const {
   const Flow& f = flows_[id];
+  if (rate(id) == 0) return f.left > 0 ? kNever : f.since;
   return f.since + static_cast<Picoseconds>(
                        std::min(std::ceil(f.left / rate(id)), static_cast<double>(kTooLong)));
 }
@@ -281,7 +282,8 @@ void FlowNetwork::settle_part(Picoseconds now) {
   }
   for (const Member& m : members_) alter(m, now);
   for (const Member& m : members_)
-    if (m.fair * kMuchRoom < flows_[m.flow].ceiling && flows_[m.flow].needs.size() > kFew)
+    if (m.fair > 0 && m.fair * kMuchRoom < flows_[m.flow].ceiling &&
+        flows_[m.flow].needs.size() > kFew)
       set_ceiling(m.flow, kRoom * m.fair);
   forget_members();
 }
@@ -450,6 +452,7 @@ void FlowNetwork::fill() {
 // Returns a lower bound of the rate of unfixed members at which the resource is full: the higher of
 // that rate if the users outside A have it too, and if they keep theirs.
 double FlowNetwork::bound(const Slot& s) {
+  if (s.time == 0) return 0;  // sums of shares leave rests
   const double equal = s.free / (s.load + s.outside_need);
   return std::max(0.0, std::max(equal, (s.free - s.outside_use) / s.load));
 }

@@ -1,8 +1,8 @@
 // Max-min fair sharing of a network by flows. A resource (a NIC's egress or ingress, a link) has
-// time to give: 1 per unit of time, less while it is slower than flows count on. A flow has a rate
-// x, in bytes per picosecond of its busiest connection, and takes x * need of the time of each
-// resource that it uses. So one flow may stand for all edges of a ring, which share one rate:
-// `need` is then the sum over the edges that cross the resource.
+// time to give: 1 per unit of time, less while it is slower than flows count on, or none. A flow
+// has a rate x, in bytes per picosecond of its busiest connection, and takes x * need of the time
+// of each resource that it uses. So one flow may stand for all edges of a ring, which share one
+// rate: `need` is then the sum over the edges that cross the resource.
 //
 // Fair: no flow can have more without taking from one that has no more. Every flow is held back by
 // its own cap or by one resource, its bottleneck, which is full and on which none is faster.
@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -54,7 +55,8 @@ class FlowNetwork {
   Id add(std::span<const Need> needs, double bytes, double cap, Picoseconds now);
   // A flow leaves.
   void remove(Id id);
-  // The resource gives `share` of its time, above 0 and at most 1, from the next settle() on.
+  // The resource gives `share` of its time, at most 1, from the next settle() on. 0: flows that use
+  // it stand still.
   void give(std::uint32_t resource, double share);
   bool changed() const { return !come_.empty() || !freed_.empty(); }
 
@@ -71,7 +73,8 @@ class FlowNetwork {
   // until the next call.
   std::span<const Id> settle(Picoseconds now);
 
-  // When the flow's last byte passes, at its present rate; rounded up.
+  // When the flow's last byte passes, at its present rate; rounded up. kNever: it stands still.
+  static constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
   Picoseconds end(Id id) const;
   double rate(Id id) const { return states_[id].rate; }
   std::uint32_t bottleneck(Id id) const { return states_[id].bottleneck; }

@@ -60,6 +60,13 @@ struct Passage {
   Picoseconds head = 0, tail = 0, slip = 0;
 };
 
+// A message's turn on a link whose rate changes (network/link_rates.h).
+struct LinkTurn {
+  Moment start;
+  Picoseconds duration = 0;  // of all its bytes, without a rest, from then on
+  Picoseconds tail = 0;      // when its last byte has passed
+};
+
 // One cache line, because a large fabric has tens of thousands of links, and each message finds
 // another one.
 class alignas(64) Link {
@@ -83,6 +90,23 @@ class alignas(64) Link {
     }
     return {head_, tail, start.slip};
   }
+  // Passes a message that has this turn. What it was held up by the link, with the time in which
+  // nothing passed before it began, counts as a wait.
+  Passage pass(const Passage& in, const LinkTurn& turn, std::uint64_t bytes, bool counted = true) {
+    const Picoseconds own = turn.start.at + turn.duration;
+    const Picoseconds tail = std::max({in.tail, own, turn.tail});
+    free_ = {turn.tail > in.tail ? std::max(own, turn.tail) : own, turn.start.slip};
+    head_ = std::max({tail - std::max(in.tail - in.head, turn.duration), turn.start.at, head_});
+    busy_ += turn.duration;
+    if (counted) {
+      ++messages_;
+      bytes_ += bytes;
+      const Picoseconds wait = tail - std::max(in.tail, in.head + turn.duration);
+      longest_wait_ = std::max(longest_wait_, wait);
+      waited_ += wait;
+    }
+    return {head_, tail, turn.start.slip};
+  }
   LinkCount count() const {
     return {.bytes = bytes_,
             .messages = messages_,
@@ -91,7 +115,8 @@ class alignas(64) Link {
             .passed = messages_,
             .waited = waited_};
   }
-  Picoseconds free_at() const { return free_.at; }  // when the last message has had its time
+  const Moment& free() const { return free_; }  // when the last message has had its time
+  Picoseconds free_at() const { return free_.at; }
 
  private:
   Moment free_;           // when everything that has arrived has had its time
@@ -105,13 +130,13 @@ static_assert(sizeof(Link) == 64);
 // cross the link once.
 class LastNote {
  public:
-  // Passes copy `number` of a note, as Link::pass().
-  Passage pass(Link& link, std::uint64_t number, const Passage& in, Picoseconds duration,
-               std::uint64_t bytes) {
-    if (number == number_ && in.head == head_) return out_;
+  // Passes copy `number` of a note that comes at `head`: the first one as `pass` does.
+  template <typename Pass>
+  Passage pass(std::uint64_t number, Picoseconds head, const Pass& pass_first) {
+    if (number == number_ && head == head_) return out_;
     number_ = number;
-    head_ = in.head;
-    return out_ = link.pass(in, duration, bytes);
+    head_ = head;
+    return out_ = pass_first();
   }
 
  private:

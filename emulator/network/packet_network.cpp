@@ -1,6 +1,7 @@
 #include "emulator/network/packet_network.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -38,7 +39,7 @@ PacketNetwork::PacketNetwork(Setup setup) : setup_(std::move(setup)) {
   clear();
 }
 
-void PacketNetwork::clear(Picoseconds at) {
+void PacketNetwork::clear(Picoseconds at, bool with_events) {
   at_ = at;
   now_ = 0;
   planned_ = packets_ = again_ = 0;
@@ -54,7 +55,8 @@ void PacketNetwork::clear(Picoseconds at) {
     const LinkSpeed& speed = setup_.ports[i];
     PortState& port = ports_.emplace_back();
     port.speed = speed;
-    port.curve = i < setup_.curves.size() ? setup_.curves[i] : nullptr;
+    port.curve = i < setup_.curves.size() && (with_events || i >= setup_.events) ? setup_.curves[i]
+                                                                                 : nullptr;
     if (q.scheduling == Scheduling::fifo) port.rings.resize(1);
     const std::uint64_t room = headroom(speed, setup_.payload);
     port.stop_at = q.buffer > room ? q.buffer - room : 0;
@@ -311,18 +313,49 @@ std::uint32_t PacketNetwork::next_of_switch(PortState& port) {
   return packet;
 }
 
+bool PacketNetwork::is_down(const PortState& port) const {
+  return port.curve && std::isinf(port.curve->ps_per_byte(at_ + now_));
+}
+
+// Returns how long the port sends a packet from now on; sets whether its link goes down meanwhile.
+Picoseconds PacketNetwork::time_of(PortState& port, std::uint32_t wire) const {
+  if (!port.curve) return static_cast<Picoseconds>(wire * port.speed.ps_per_byte + 0.5);
+  const Picoseconds duration = port.curve->duration(at_ + now_, wire);
+  for (Picoseconds at = at_ + now_;;) {
+    at = port.curve->piece(at).until;
+    if (at >= at_ + now_ + duration) return duration;
+    if (!std::isinf(port.curve->ps_per_byte(at))) continue;
+    port.loses = true;
+    return at - at_ - now_;
+  }
+}
+
+// Drops a packet that is in a switch's queue, or is being sent.
+void PacketNetwork::drop(PortState& port, std::uint32_t packet) {
+  const Packet& p = store_[packet];
+  ++port.count.queue.drops;
+  port.queued -= p.wire;
+  release(connections_[p.connection].path[p.hop - 1], p.wire);
+  free_packet(packet);
+}
+
 // Lets an idle port send its next packet.
 void PacketNetwork::start(Port number) {
   PortState& port = ports_[number];
   if (port.busy || port.paused) return;
+  if (is_down(port)) {
+    for (;;) {
+      const std::uint32_t lost = next_of_switch(port);
+      if (lost == kNone) return;
+      drop(port, lost);
+    }
+  }
   const std::uint32_t packet = port.host ? next_of_host(port) : next_of_switch(port);
   if (packet == kNone) return;
   const Packet& p = store_[packet];
   port.busy = true;
   port.sending = packet;
-  const Picoseconds duration =
-      port.curve ? port.curve->duration(at_ + now_, p.wire)
-                 : static_cast<Picoseconds>(p.wire * port.speed.ps_per_byte + 0.5);
+  const Picoseconds duration = time_of(port, p.wire);
   port.count.busy += duration;
   if (times_ && number < times_->links()) times_->add(number, now_, now_ + duration);
   port.count.longest_wait = std::max(port.count.longest_wait, now_ - p.came);
@@ -335,6 +368,10 @@ void PacketNetwork::sent(Port number) {
   const std::uint32_t packet = std::exchange(port.sending, kNone);
   const Packet& p = store_[packet];
   port.busy = false;
+  if (std::exchange(port.loses, false)) {
+    drop(port, packet);
+    return start(number);
+  }
   port.count.bytes += p.bytes;
   port.count.messages += p.last && p.counted;
   ++port.count.queue.packets;

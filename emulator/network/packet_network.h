@@ -29,6 +29,10 @@
 // deadlock). Each timeout is drawn anew (InfiniBand allows up to four times the configured one):
 // else senders that lost their packets together would lose them together for ever.
 //
+// A port whose link is down (a curve with an infinite time per byte) drops what is in its queue and
+// what comes: switches keep nothing for a dead link, with pauses or without. The packet that is on
+// its way when the link goes down is lost, too.
+//
 // Left out: acknowledgements and notices take the path's latency, but no bandwidth, and are never
 // lost; nor do pauses wait for the packet under way on the wire back. Receivers keep up. All
 // traffic has one priority. A switch's buffer is divided among its ports beforehand.
@@ -65,8 +69,9 @@ class PacketNetwork {
   struct Setup {
     std::vector<LinkSpeed> ports;  // rate and framing; latency: of the wire behind the port
     // By port: how its rate changes, never above that of `ports`; null, or past the end: it does
-    // not.
+    // not. Those of the first `events` ports only where clear() says so; NICs' are always finite.
     std::vector<const RateCurve*> curves;
+    std::size_t events = 0;
     std::uint32_t payload = 4096;  // message bytes of a packet, at most
     QueueSpec queues;
     std::uint64_t seed = 1;
@@ -113,7 +118,8 @@ class PacketNetwork {
   // Whether a port on the connection's path is paused now.
   bool paused(Connection id) const;
   // Forgets all messages, connections and counts. Time 0 is then this time of the curves.
-  void clear(Picoseconds at = 0);
+  // `with_events`: also of those of the first ports (Setup::events).
+  void clear(Picoseconds at = 0, bool with_events = true);
   // Notes in `times` from now on when its first ports are busy, as many as it has links. Null:
   // nowhere.
   void watch(LinkTimes* times) { times_ = times; }
@@ -160,6 +166,7 @@ class PacketNetwork {
     const RateCurve* curve = nullptr;                  // null: the rate of `speed`
     bool host = false;                                 // a sender's NIC
     bool busy = false, paused = false, asked = false;  // asked: it was told to pause
+    bool loses = false;                                // its link goes down before `sending` is out
     std::uint32_t sending = kNone;                     // packet
     std::uint64_t queued = 0;                          // bytes in its queues
     std::uint64_t behind = 0;                          // bytes from it that the next switch holds
@@ -200,7 +207,10 @@ class PacketNetwork {
   std::uint32_t next_of_host(PortState& port);
   std::uint32_t next_of_switch(PortState& port);
   void start(Port number);
+  Picoseconds time_of(PortState& port, std::uint32_t wire) const;
+  bool is_down(const PortState& port) const;
   void sent(Port number);
+  void drop(PortState& port, std::uint32_t packet);
   void arrive(std::uint32_t packet);
   bool take_in(PortState& from, const PortState& to, Port from_number, std::uint32_t wire);
   void receive(const Packet& p);

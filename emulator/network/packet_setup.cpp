@@ -1,6 +1,7 @@
 #include "emulator/network/packet_setup.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -21,14 +22,26 @@ Picoseconds longest_at_nic(const LinkSpeed& speed, const RateCurve* curve, std::
   return longest;
 }
 
+// The same of a link, while anything passes.
+Picoseconds longest_at_link(LinkSpeed speed, const RateCurve* curve, std::uint32_t payload) {
+  Picoseconds longest = speed.serialise(payload);
+  if (!curve) return longest;
+  for (const RateCurve::Change& change : curve->changes()) {
+    speed.ps_per_byte = change.ps_per_byte;
+    if (std::isfinite(change.ps_per_byte)) longest = std::max(longest, speed.serialise(payload));
+  }
+  return longest;
+}
+
 // Throws Error(usage) if a sender would not wait long enough for the answer to a packet that finds
 // the network idle. Such a packet takes its time at both NICs' ports and at every link of its path,
 // here the slowest of the shortest ones; the answer takes the latency alone.
 void check_retransmit(const JobSpec& spec, const Topology& topology, std::size_t nics,
-                      std::uint32_t payload) {
+                      const LinkRates* links, std::uint32_t payload) {
   std::vector<Picoseconds> at_link, at_nic;
   for (std::uint32_t link = 0; link < topology.links(); ++link)
-    at_link.push_back(topology.link(link).serialise(payload));
+    at_link.push_back(
+        longest_at_link(topology.link(link), links ? links->of(link) : nullptr, payload));
   std::vector<Nic> by_leaf;
   const NicRates* const rates = spec.cluster.nic_rates.get();
   for (std::size_t n = 0; n < nics; ++n) {
@@ -62,15 +75,20 @@ void check_retransmit(const JobSpec& spec, const Topology& topology, std::size_t
               micros(retransmit) + " are no longer than a round trip of " + micros(longest) + " (" +
               micros(longest - latency) + " of it a packet's time at the ports of its path" +
               (rates ? ", with the lowest rates of cluster.nic.rates" : "") +
+              (links ? ", with the lowest rates of events" : "") +
               "), so packets would be sent again that are not lost; use several round trips");
 }
 
 }  // namespace
 
-PacketNetwork::Setup packet_setup(const JobSpec& spec, const Topology& topology, std::size_t nics) {
+PacketNetwork::Setup packet_setup(const JobSpec& spec, const Topology& topology, std::size_t nics,
+                                  const LinkRates* links) {
   PacketNetwork::Setup setup;
-  for (std::uint32_t link = 0; link < topology.links(); ++link)
+  for (std::uint32_t link = 0; link < topology.links(); ++link) {
     setup.ports.push_back(topology.link(link));
+    if (links) setup.curves.push_back(links->of(link));
+  }
+  setup.events = topology.links();
   for (int side = 0; side < 2; ++side)
     for (std::size_t n = 0; n < nics; ++n) {
       LinkSpeed speed = topology.nic(Nic(static_cast<std::int64_t>(n)));
@@ -84,7 +102,7 @@ PacketNetwork::Setup packet_setup(const JobSpec& spec, const Topology& topology,
     }
   const Framing& framing = spec.fabric.framing;
   setup.payload = framing.packet_payload > 0 ? framing.packet_payload : spec.fabric.packets.mtu;
-  check_retransmit(spec, topology, nics, setup.payload);
+  check_retransmit(spec, topology, nics, links, setup.payload);
   setup.queues = spec.fabric.queues;
   setup.seed = spec.run.seed;
   for (const LinkSpeed& port : setup.ports) {

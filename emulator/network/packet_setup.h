@@ -5,6 +5,7 @@
 // Threading: a pure function.
 #pragma once
 
+#include "emulator/network/link_rates.h"
 #include "emulator/network/packet_network.h"
 #include "emulator/network/topology.h"
 #include "profiles/job/job.h"
@@ -12,7 +13,9 @@
 namespace ghostrank {
 
 // Throws Error(usage), with the place in the job file, if a port has no rate, or if the job's
-// queues do not suit the ports.
-PacketNetwork::Setup packet_setup(const JobSpec& spec, const Topology& topology, std::size_t nics);
+// queues do not suit the ports. `links`: whose rates events change, which must outlive the network;
+// null: none.
+PacketNetwork::Setup packet_setup(const JobSpec& spec, const Topology& topology, std::size_t nics,
+                                  const LinkRates* links);
 
 }  // namespace ghostrank

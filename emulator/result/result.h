@@ -192,6 +192,15 @@ struct StallReport {
   std::vector<int> iterations;                // that it affected, from 0
 };
 
+// An event of the job (profiles/job/events.h) that has happened.
+struct EventReport {
+  double at_s = 0;               // emulated, since the start of the measured iterations
+  std::optional<double> wall_s;  // the same of this machine; empty in virtual time
+  std::optional<int> iteration;  // the one under way, from 0; empty: several jobs have their own
+  std::string kind;              // "mark", "slow", "link", "kill"
+  std::string what;              // in words; of a mark: its name
+};
+
 // How far a figure of a run in real time may be off because of this machine: the relative distance
 // from the same figure of times without the lateness that the machine may have added to them.
 struct Figure {
@@ -362,6 +371,7 @@ struct Result {
   std::string pairs_file;
   std::vector<InterfaceReport> interfaces;
   std::vector<StallReport> stalls;
+  std::vector<EventReport> events;  // by time
   Fidelity fidelity;
   std::optional<VerifyReport> verify;
   Capacity capacity;

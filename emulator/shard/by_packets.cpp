@@ -10,15 +10,17 @@
 #include <algorithm>
 #include <string>
 
+#include "emulator/network/link_rates.h"
 #include "emulator/shard/inline.h"
 #include "emulator/shard/on_the_way/packet_connections.h"
+#include "emulator/shard/ranks/slow_ranks.h"
 
 namespace ghostrank {
 namespace {
 
 constexpr std::uint32_t kPacketsTarget = kMostTargets - 1;
 
-std::string why_given_up(bool paused) {
+std::string why_given_up(bool paused, bool links_change) {
   const std::string tries = std::to_string(PacketNetwork::kTries);
   if (paused)
     return " got no acknowledgement in the time of " + tries +
@@ -28,7 +30,10 @@ std::string why_given_up(bool paused) {
            "take a larger fabric.queues.retransmit_us";
   return " has sent the same packet " + tries +
          " times, and none was acknowledged; fabric.queues.retransmit_us must exceed a round trip "
-         "and the time that a full buffer takes";
+         "and the time that a full buffer takes" +
+         (links_change ? ", and so many tries must outlast the time for which an event takes a "
+                         "link down"
+                       : "");
 }
 
 }  // namespace
@@ -94,7 +99,7 @@ void Shard::packets_due(Picoseconds now) {
   }
   if (const auto connection = network.gave_up())
     return fail("fabric.network: packet: a connection from " + by_packets_->name_of(*connection) +
-                why_given_up(network.paused(*connection)));
+                why_given_up(network.paused(*connection), links_change_));
   want_packets();
 }
 

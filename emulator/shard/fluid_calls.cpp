@@ -483,25 +483,31 @@ void FluidCalls::flow(std::uint32_t number, Picoseconds now) {
 const FluidCalls::Look* FluidCalls::look_sooner(FlowNetwork::Id flow) {
   Look& look = looks_[flow];
   const Picoseconds end = network_.end(flow);
-  if (look.at != Look::kNone && look.at <= end) return nullptr;
+  if (end == FlowNetwork::kNever || (look.at != Look::kNone && look.at <= end)) return nullptr;
   look.at = end;
   ++look.number;
   return &look;
 }
 
 Picoseconds FluidCalls::follow_rates(Picoseconds now) {
-  const NicRates& rates = *spec_.cluster.nic_rates;
+  const NicRates* const rates = spec_.cluster.nic_rates.get();
   const Topology& topology = cluster_.topology();
   if (now >= rates_until_) {
     const auto nics = static_cast<std::uint32_t>(cluster_.nics());
-    for (std::uint32_t n = 0; n < nics; ++n) {
-      const RateCurve* curve = rates.of(Nic(n));
+    for (std::uint32_t n = 0; rates && n < nics; ++n) {
+      const RateCurve* curve = rates->of(Nic(n));
       if (!curve) continue;
       const double share = topology.nic(Nic(n)).ps_per_byte / curve->ps_per_byte(at_ + now);
       network_.give(n, share);
       network_.give(nics + n, share);
     }
-    const Picoseconds change = rates.next_change(at_ + now);
+    Picoseconds change = rates ? rates->next_change(at_ + now) : NicRates::kNever;
+    if (links_) {
+      for (const auto& [link, curve] : links_->all())
+        network_.give(2 * nics + link,
+                      topology.link(link).ps_per_byte / curve.ps_per_byte(at_ + now));
+      change = std::min(change, links_->next_change(at_ + now));
+    }
     rates_told_ = change == NicRates::kNever;
     rates_until_ = rates_told_ ? change : change - at_;
   }
@@ -513,11 +519,12 @@ void FluidCalls::watch(LinkTimes* times) {
   network_.watch(times, 2 * static_cast<std::uint32_t>(cluster_.nics()));
 }
 
-void FluidCalls::clear(Picoseconds at) {
+void FluidCalls::clear(Picoseconds at, const LinkRates* links) {
   network_.clear();
   flowlets_.clear();
   of_flowlets_.assign(cluster_.topology().links(), {});
   at_ = at;
+  links_ = links;
   rates_until_ = 0;
   active_.clear();
   last_of_connection_.assign(connections_.size(), kNone);

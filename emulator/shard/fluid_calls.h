@@ -32,6 +32,7 @@
 
 #include "emulator/network/flow_network.h"
 #include "emulator/network/flowlets.h"
+#include "emulator/network/link_rates.h"
 #include "emulator/network/links.h"
 #include "emulator/shard/idle_call.h"
 #include "emulator/shard/ranks/rank.h"
@@ -200,11 +201,14 @@ class FluidCalls {
     network_.fetch_resources(flow);
   }
   void watch(LinkTimes* times);  // notes there when links are busy
-  // Where the rates of NICs change: gives them those of `now`. Returns when they change next; -1 if
+  // Where rates change: gives NICs and links those of `now`. Returns when they change next; -1 if
   // they never do, if no flow is under way, or if an earlier call has returned that time.
   Picoseconds follow_rates(Picoseconds now);
+  bool rates_change() const { return spec_.cluster.nic_rates || links_; }
 
-  void clear(Picoseconds at);  // between segments; the next begins at this time of nic_rates
+  // Between segments; the next begins at time `at` of nic_rates and of `links`, whose rates change
+  // in it (null: none).
+  void clear(Picoseconds at, const LinkRates* links);
   // Adds what was played to the ledger and the links; returns the number of messages.
   std::uint64_t count(Ledger& ledger, std::vector<LinkCount>& links) const;
   std::uint64_t collectives() const;  // calls of collectives played
@@ -271,9 +275,10 @@ class FluidCalls {
   std::vector<std::uint32_t> last_of_connection_;
   std::vector<Active> active_;
   std::vector<std::uint32_t> free_;
-  std::vector<Look> looks_;      // by flow
-  Picoseconds at_ = 0;           // argument of clear()
-  Picoseconds rates_until_ = 0;  // NICs in network_ have their rates until then
+  std::vector<Look> looks_;  // by flow
+  Picoseconds at_ = 0;       // arguments of clear()
+  const LinkRates* links_ = nullptr;
+  Picoseconds rates_until_ = 0;  // NICs and links in network_ have their rates until then
   bool rates_told_ = false;      // follow_rates() has returned that time
   // By group, source and target.
   std::pmr::map<std::tuple<std::uint32_t, GroupRank, GroupRank>, FluidEnds> ends_{&memory_};

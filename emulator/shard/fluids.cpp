@@ -73,9 +73,10 @@ void Shard::fluid_due(const Event& e) {
   const FlowNetwork::Id flow = e.actor;
   if (fluids_->look(flow).number != e.sequence) return;  // an earlier event took its place
   fluids_->looked(flow);
-  if (fluids_->network().end(flow) > e.t.at) {  // it has slowed down
-    const FluidCalls::Look& next = *fluids_->look_sooner(flow);
-    return set_look(schedule(Event::Kind::fluid, {next.at, 0}, kFlowsTarget), flow, next);
+  if (fluids_->network().end(flow) > e.t.at) {  // it has slowed down, or stands still
+    if (const FluidCalls::Look* next = fluids_->look_sooner(flow))
+      set_look(schedule(Event::Kind::fluid, {next->at, 0}, kFlowsTarget), flow, *next);
+    return;
   }
   fluids_->network().remove(flow);
   if (const std::uint32_t next = fluids_->next_turn(e.held); next != FluidCalls::kNone)
@@ -135,7 +136,7 @@ void Shard::want_rates(Picoseconds at) {
 
 void Shard::give_rates(Picoseconds now) {
   rates_wanted_ = -1;
-  if (rates_) [[unlikely]]
+  if (fluids_->rates_change()) [[unlikely]]
     if (const Picoseconds next = fluids_->follow_rates(now); next >= 0) {
       Event& e = schedule(Event::Kind::rates, {next, 0}, kRatesTarget);
       e.flight = nullptr;

@@ -30,6 +30,7 @@ JobSpec lone_job(const JobSpec& spec, const JobSpec& own, int nodes) {
   lone.placement = {};
   lone.hosts.clear();
   lone.background.clear();
+  lone.events = nullptr;
   lone.run.verify = false;
   lone.run.jitter = 0;
   lone.run.shards = 1;

@@ -8,6 +8,7 @@
 // a link at the same time pass by sender, then in the order in which their sender sent them.
 #include <algorithm>
 
+#include "emulator/network/link_rates.h"
 #include "emulator/shard/inline.h"
 #include "emulator/shard/on_the_way/packet_connections.h"
 
@@ -254,6 +255,13 @@ void Shard::prefetch_path(const Event& event) const {
   __builtin_prefetch(&cluster_.location(way.target));
 }
 
+[[gnu::noinline]] Passage Shard::pass_changing(Link& link, const RateCurve& curve,
+                                               const Passage& in, std::uint64_t bytes,
+                                               bool counted) const {
+  const auto on_wire = static_cast<double>(nic_.on_wire(bytes));
+  return link.pass(in, turn_on(curve, segment_.at, in, link.free(), on_wire), bytes, counted);
+}
+
 void Shard::pass_link(const Event& event) {
   OnLinks& way = on_links_[event.held];
   const Topology& topology = cluster_.topology();
@@ -266,11 +274,17 @@ void Shard::pass_link(const Event& event) {
   const Passage in{event.t.at, way.tail, event.t.slip};
   const std::uint64_t copies = way.rest == kNil ? 0 : held_[way.rest].message.header.nonce;
   const bool counted = event.message != MessageKind::permission;  // as in the ledger
-  const Passage out = copies == 0
-                          ? link.pass(in, duration, event.bytes(), counted)
-                          : last_note_[number].pass(link, copies, in, duration, event.bytes());
-  if (link_times_ && link.free_at() > before)
-    stats_.link_times.add(number, link.free_at() - duration, link.free_at());
+  const RateCurve* const curve = links_change_ ? link_rates_->of(number) : nullptr;
+  const auto pass = [&] {
+    return curve == nullptr ? link.pass(in, duration, event.bytes(), counted)
+                            : pass_changing(link, *curve, in, event.bytes(), counted);
+  };
+  const Passage out = copies == 0 ? pass() : last_note_[number].pass(copies, in.head, pass);
+  if (link_times_ && link.free_at() > before) {
+    const Picoseconds begin =
+        curve == nullptr ? link.free_at() - duration : std::clamp(out.head, before, link.free_at());
+    stats_.link_times.add(number, begin, link.free_at());
+  }
   Event next = event;
   next.t.slip = out.slip;
   const Location& location = cluster_.location(way.target);

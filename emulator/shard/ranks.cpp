@@ -7,6 +7,7 @@
 #include "emulator/shard/inline.h"
 #include "emulator/shard/ranks/carried.h"
 #include "emulator/shard/ranks/jitter.h"
+#include "emulator/shard/ranks/slow_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -216,7 +217,7 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
   StreamState& s = r.streams[stream];
   switch (op.kind) {
     case Op::Kind::compute: {
-      const Picoseconds d = slowed(r, stream, with_jitter(r, stream, op));
+      const Picoseconds d = time_of(r, stream, op);
       if (stream == 0) r.compute += d;
       trace(r, stream, op, s.pc - 1, s.now.at, s.now.at + d);
       s.cause.add(d);
@@ -256,9 +257,15 @@ Shard::Started Shard::start_op(RankState& r, std::uint8_t stream, const Op& op) 
   return Started::ended;
 }
 
-// Returns `duration`, lengthened on stream 0 while communication is in flight, because its kernels
+// Returns how long a compute takes that the stream begins now: with jitter, lengthened by events
+// that make the rank slow and, on stream 0, while communication is in flight, because its kernels
 // take part of the GPU.
-Picoseconds Shard::slowed(const RankState& r, std::uint8_t stream, Picoseconds duration) const {
+Picoseconds Shard::time_of(const RankState& r, std::uint8_t stream, const Op& op) const {
+  Picoseconds duration = with_jitter(r, stream, op);
+  const StreamState& s = r.streams[stream];
+  if (slow_ranks_ && segment_.measured && !op.pace)
+    duration = slow_ranks_->slowed(r.id(), segment_.at + s.now.at,
+                                   iteration_of(r, s) - segment_.measured_from, duration);
   if (spec_.run.compute_slowdown <= 0 || stream != 0 || r.flights.empty()) return duration;
   return duration + std::llround(spec_.run.compute_slowdown * static_cast<double>(duration));
 }

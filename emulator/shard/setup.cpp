@@ -6,9 +6,11 @@
 
 #include "emulator/common/log.h"
 #include "emulator/host/cores.h"
+#include "emulator/network/link_rates.h"
 #include "emulator/shard/inline.h"
 #include "emulator/shard/on_the_way/packet_connections.h"
 #include "emulator/shard/ranks/ahead.h"
+#include "emulator/shard/ranks/slow_ranks.h"
 
 namespace ghostrank {
 namespace {
@@ -87,6 +89,12 @@ Shard::Shard(const Setup& setup)
     r.role = &workload_.roles[workload_.role_of[mine[i]]];
     r.traced = traced[mine[i]];
   }
+  if (spec_.events) {
+    auto slow = std::make_unique<const SlowRanks>(*spec_.events);
+    if (slow->any()) slow_ranks_ = std::move(slow);
+    auto links = std::make_unique<const LinkRates>(*spec_.events, cluster_.topology());
+    if (links->any()) link_rates_ = std::move(links);
+  }
   nics_.resize(cluster_.nics());
   for (const RankState& r : ranks_) own_nic_.push_back(cluster_.location(r.party).nic);
   if (virtual_ && !helpers.empty() && cluster_.topology().links() == 0) find_helpers_alone();
@@ -103,7 +111,8 @@ Shard::Shard(const Setup& setup)
     node_transfers_ = std::make_unique<NodeTransfers>(workload_, cluster_, schedules_, intra_);
   if (node_transfers_ && !node_transfers_->any()) node_transfers_.reset();
   if (spec_.fabric.network == NetworkModel::packet)
-    by_packets_ = std::make_unique<PacketConnections>(spec_, cluster_.topology(), nics_.size());
+    by_packets_ = std::make_unique<PacketConnections>(spec_, cluster_.topology(), nics_.size(),
+                                                      link_rates_.get());
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
   lookahead_ = cluster_.shards() > 1 ? cluster_.topology().lookahead() : Windows::kNever;
   if (FirstSends::known(spec_, workload_, cluster_))
@@ -145,6 +154,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   agents_.clear(segment_.measured);
   misfortune_.begin(segment_.first);
   links_.assign(cluster_.topology().links(), {});
+  links_change_ = segment_.measured && link_rates_;
   last_note_.assign(cluster_.schemes().empty() ? 0 : links_.size(), {});
   GHOSTRANK_ASSERT(ranks_.size() + links_.size() <= kMostTargets);
   if (link_times_) watch_links();
@@ -162,9 +172,9 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   backlogs_.begin(static_cast<std::uint32_t>(players_), helpers_alone_);
   meetings_.clear();
   if (node_transfers_) node_transfers_->clear();
-  if (fluids_) fluids_->clear(segment_.at);
+  if (fluids_) fluids_->clear(segment_.at, links_change_ ? link_rates_.get() : nullptr);
   rates_wanted_ = -1;
-  if (by_packets_) by_packets_->clear(segment_.at);
+  if (by_packets_) by_packets_->clear(segment_.at, links_change_);
   packets_due_at_ = -1;
   ranks_left_ = begin_ranks();
   if (ranks_left_ == 0) shared_->ended.fetch_add(1);

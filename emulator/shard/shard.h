@@ -86,7 +86,10 @@
 
 namespace ghostrank {
 
+class LinkRates;
 class PacketConnections;
+class RateCurve;
+class SlowRanks;
 struct NicRate;
 class GradientStates;  // emulator/verify/gradient_states.h
 
@@ -216,7 +219,7 @@ class Shard final : private NoteCarrier {
   void delay(const RankState& r, StreamState& s);
   void end_delays(RankState& r, Picoseconds t);
   GHOSTRANK_ON_THE_WAY Started start_op(RankState& r, std::uint8_t stream, const Op& op);
-  Picoseconds slowed(const RankState& r, std::uint8_t stream, Picoseconds duration) const;
+  Picoseconds time_of(const RankState& r, std::uint8_t stream, const Op& op) const;
   Picoseconds with_jitter(const RankState& r, std::uint8_t stream, const Op& op) const;
   void trace(const RankState& r, std::uint8_t stream, const Op& op, std::uint32_t at,
              Picoseconds start, Picoseconds end, std::uint8_t slot = 0);
@@ -345,6 +348,8 @@ class Shard final : private NoteCarrier {
   KnownPath path_of(const OnLinks& way) const;
   std::uint32_t next_link(const OnLinks& way) const;
   Nic nic_to(const Event& e, WorldParty party) const;
+  Passage pass_changing(Link& link, const RateCurve& curve, const Passage& in, std::uint64_t bytes,
+                        bool counted) const;
   void pass_link(const Event& event);
   bool land(const RankState& r, Event& event, Picoseconds head);
 
@@ -421,7 +426,9 @@ class Shard final : private NoteCarrier {
   const std::uint64_t nonce_;
   const LinkSpeed nic_, intra_;
   GpuLinks gpu_links_;
-  const NicRates* const rates_;  // of NICs whose rates change; null: of none
+  const NicRates* const rates_;                  // of NICs whose rates change; null: of none
+  std::unique_ptr<const SlowRanks> slow_ranks_;  // null: none
+  std::unique_ptr<const LinkRates> link_rates_;  // of links that events change; null: of none
   const bool virtual_, copy_payload_, reanchor_, wired_, model_nodes_, runs_ahead_;
 
   Clock clock_ = Clock::virtual_time();
@@ -451,6 +458,7 @@ class Shard final : private NoteCarrier {
   LostTurns lost_turns_;             // at these NICs
   std::vector<Nic> own_nic_;         // of ranks and helpers, by local index
   std::vector<Link> links_;          // of the whole cluster; this shard uses those that it plays
+  bool links_change_ = false;        // in this segment, as link_rates_ says
   std::vector<LastNote> last_note_;  // by link; empty: no agents send
   std::vector<std::uint64_t> sent_on_links_;  // by local index
   VectorBy<Nic, Passage> entered_;            // when its last message came to its first link

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -256,7 +257,10 @@ void Cluster::check_network(const JobSpec& spec) const {
                 ": fabric.network: " + (by_packets ? "packet" : "flow") + " cannot play " +
                 std::string(schemes_.front().name) + ", whose agents send " +
                 (by_packets ? "packets" : "messages") + " of their own; use loggp");
-  if (by_packets) packet_setup(spec, topology_, static_cast<std::size_t>(nics_));
+  if (!by_packets) return;
+  std::optional<LinkRates> links;
+  if (spec.events) links.emplace(*spec.events, topology_);
+  packet_setup(spec, topology_, static_cast<std::size_t>(nics_), links ? &*links : nullptr);
 }
 
 // Adds a scheme for every group in which some program plays a collective with a row of agents.

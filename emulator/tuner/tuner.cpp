@@ -62,6 +62,7 @@ void set(const TuningRule& rule, const Point& at, ParallelPlan& parallel) {
 // Seconds of a step with these settings; negative when the run was stopped.
 double play(const TuningRule& rule, const LoadedJob& job, const Point& at, Control& control) {
   LoadedJob trial = job;
+  trial.spec.events = nullptr;
   set(rule, at, trial.spec.parallel);
   const Workload workload = plan_workload(trial.spec);
   Observer nobody;

@@ -590,8 +590,9 @@ struct JobSpec {
   RunSpec run;
   std::vector<JobVariant> variants;
   std::vector<Background> background;
-  std::vector<JobOnNodes> jobs;                // several on one fabric; empty: this one alone
-  std::shared_ptr<const struct Model> model;   // null: only `program`, or `jobs`
+  std::shared_ptr<const struct JobEvents> events;  // null: none
+  std::vector<JobOnNodes> jobs;                    // several on one fabric; empty: this one alone
+  std::shared_ptr<const struct Model> model;       // null: only `program`, or `jobs`
   std::shared_ptr<const Workload> program;     // played instead of a plan; null: there is a plan
   std::vector<std::string> notes;              // assumptions of the loader, for reports
   std::map<std::string, std::string> sources;  // "FILE:LINE:COL" of every given key

@@ -1,6 +1,7 @@
 #include "profiles/job/nic_rates.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 namespace ghostrank {
@@ -17,6 +18,15 @@ RateCurve::Piece RateCurve::piece(Picoseconds at) const {
 
 Picoseconds RateCurve::duration(Picoseconds start, double bytes) const {
   return SlowerRate({this}).duration(start, bytes);
+}
+
+Picoseconds RateCurve::passes_from(Picoseconds at) const {
+  for (;;) {
+    const Piece now = piece(at);
+    if (std::isfinite(now.ps_per_byte) || now.until == kEver)
+      return std::isfinite(now.ps_per_byte) ? at : kEver;
+    at = now.until;
+  }
 }
 
 double RateCurve::bytes_between(Picoseconds begin, Picoseconds end) const {

@@ -24,7 +24,7 @@ class RateCurve {
   static constexpr Picoseconds kEver = std::numeric_limits<Picoseconds>::max();
   struct Change {
     Picoseconds from = 0;
-    double ps_per_byte = 0;  // above 0
+    double ps_per_byte = 0;  // above 0; infinite: nothing passes until the next change
   };
   struct Piece {  // a time in which a rate is constant
     double ps_per_byte = 0;
@@ -38,6 +38,8 @@ class RateCurve {
   Piece piece(Picoseconds at) const;
   // How long the bytes take from `start` on. With one rate that is LinkSpeed::serialise, exactly.
   Picoseconds duration(Picoseconds start, double bytes) const;
+  // The first time from `at` on at which bytes pass; kEver: there is none.
+  Picoseconds passes_from(Picoseconds at) const;
   // How many bytes there is time for.
   double bytes_between(Picoseconds begin, Picoseconds end) const;
   // How long the bytes have taken that end at `end`.

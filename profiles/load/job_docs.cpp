@@ -7,6 +7,7 @@
 #include "profiles/load/job_schema.h"
 #include "profiles/load/json.h"
 #include "profiles/load/locate.h"
+#include "profiles/load/sections/events.h"
 #include "profiles/load/sections/hosts.h"
 #include "profiles/load/variables.h"
 #include "profiles/model/model.h"
@@ -255,6 +256,7 @@ std::string job_json_schema() {
   job["properties"]["cluster"]["type"] = Json::array({"object", "string"});
   job["properties"]["hosts"].update(hosts_form());
   job["properties"]["background"].update(list_of(object_of(background_keys())));
+  job["properties"]["events"].update(list_of(object_of(event_keys())));
   job["properties"]["placement"].update(placement_form());
   return document("ghostrank job", job);
 }
@@ -283,15 +285,16 @@ std::string device_json_schema() {
 std::string job_format_markdown() {
   return "### Job\n\n" + table_markdown(job_keys()) + "\nEach host:\n\n" +
          table_markdown(host_keys()) + "\nEach of its NICs:\n\n" + table_markdown(host_nic_keys()) +
-         "\nEach background:\n\n" + table_markdown(background_keys()) +
-         "\n### Reserved keys of a job\n\n" + reserved_markdown(job_keys()) +
-         "\n### Model, `kind: transformer`\n\n" + table_markdown(transformer_keys()) +
-         "\n### Model, `kind: convolutional`\n\n" + table_markdown(convolutional_keys()) +
-         "\n### Model, `kind: recommendation`\n\n" + table_markdown(recommendation_keys()) +
-         "\n### Model, `kind: recurrent`\n\n" + table_markdown(recurrent_keys()) +
-         "\n### Model, `kind: layers`\n\n" + table_markdown(layers_keys()) + "\nEach layer:\n\n" +
-         table_markdown(layer_keys()) + "\nIts `capture`:\n\n" + table_markdown(capture_keys()) +
-         "\n### Device\n\n" + table_markdown(device_keys()) +
+         "\nEach background:\n\n" + table_markdown(background_keys()) + "\nEach event:\n\n" +
+         table_markdown(event_keys()) + "\n### Reserved keys of a job\n\n" +
+         reserved_markdown(job_keys()) + "\n### Model, `kind: transformer`\n\n" +
+         table_markdown(transformer_keys()) + "\n### Model, `kind: convolutional`\n\n" +
+         table_markdown(convolutional_keys()) + "\n### Model, `kind: recommendation`\n\n" +
+         table_markdown(recommendation_keys()) + "\n### Model, `kind: recurrent`\n\n" +
+         table_markdown(recurrent_keys()) + "\n### Model, `kind: layers`\n\n" +
+         table_markdown(layers_keys()) + "\nEach layer:\n\n" + table_markdown(layer_keys()) +
+         "\nIts `capture`:\n\n" + table_markdown(capture_keys()) + "\n### Device\n\n" +
+         table_markdown(device_keys()) +
          "\n### Environment\n\nBeside the variables of the keys:\n\n" + variables_markdown();
 }
 

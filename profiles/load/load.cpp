@@ -22,6 +22,7 @@
 #include "profiles/load/program_file.h"
 #include "profiles/load/sections/collective_options.h"
 #include "profiles/load/sections/collectives.h"
+#include "profiles/load/sections/events.h"
 #include "profiles/load/sections/hosts.h"
 #include "profiles/load/sections/job_trace.h"
 #include "profiles/load/sections/key_servers.h"
@@ -219,6 +220,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
     spec.training = TrainingSpec{in.small("training.samples"), in.number("training.rate"),
                                  in.number("training.vote")};
   spec.variants = read_variants(in.at("variants"));
+  spec.events = read_events(in.at("events"), spec);
   return spec;
 }
 
@@ -336,7 +338,7 @@ bool is_about_training(const Key& key) {
   for (const std::string_view group :
        {"model", "trace", "program", "device", "precision.", "parallel.", "compression.",
         "training.", "background", "tensors.distribution", "tensors.scale", "tensors.drift",
-        "variants", "jobs"}) {
+        "variants", "jobs", "events"}) {
     if (group.back() == '.' ? key.path.starts_with(group) : key.path == group) return true;
   }
   return false;

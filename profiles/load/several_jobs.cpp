@@ -21,6 +21,7 @@
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/job_schema.h"
 #include "profiles/load/locate.h"
+#include "profiles/load/sections/events.h"
 #include "profiles/load/tree.h"
 #include "profiles/planners/background/background.h"
 #include "profiles/planners/background/pattern.h"
@@ -47,7 +48,7 @@ constexpr std::array<std::string_view, 10> kOfAll{"cluster",  "fabric", "run",  
 constexpr std::array<std::string_view, 3> kNotForOne{"cluster.topology.", "cluster.nic.rates",
                                                      "fabric.packets."};
 // Groups of the outer file that no job inherits.
-constexpr std::array<std::string_view, 3> kOfOuter{"jobs", "variants", "background"};
+constexpr std::array<std::string_view, 4> kOfOuter{"jobs", "variants", "background", "events"};
 // Groups that every job has for itself; a job inherits the outer file's values.
 constexpr std::array<std::string_view, 5> kOfEach{"collectives.", "servers.", "tensors.",
                                                   "omnireduce.", "switch."};
@@ -500,6 +501,7 @@ LoadedJob load_jobs(YamlValue root, const std::string& file) {
   for (const JobOnNodes& one : spec.jobs)
     spec.cluster.node_of_block.insert(spec.cluster.node_of_block.end(), one.nodes.begin(),
                                       one.nodes.end());
+  spec.events = read_events(in.at("events"), spec);
   const Settings said(outer, shown, "job");
   std::map<std::string, YamlValue> in_place_of{{"jobs", std::move(resolved)}};
   put_files_in_place(said, near, in_place_of);

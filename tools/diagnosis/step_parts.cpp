@@ -97,6 +97,16 @@ std::string exposed_remedy(const StepFigures& step) {
   return "";
 }
 
+// Adds ranks that events made slow, for which others wait.
+void add_slow_ranks(const StepFigures& step, Cause& finding) {
+  constexpr std::size_t kMostSlow = 3;
+  std::size_t slow = 0;
+  for (const EventReport& event : step.run.result.events)
+    if (event.kind == "slow" && ++slow <= kMostSlow)
+      finding.figures.push_back("events: from " + humane_seconds(event.at_s) + " on " + event.what +
+                                ": others wait for it");
+}
+
 void find_exposed(const StepFigures& step, std::vector<Cause>& findings) {
   if (!step.matters(step.exposed)) return;
   Cause finding{"exposed_comm", "exposed communication", step.exposed, false, {}, ""};
@@ -108,6 +118,7 @@ void find_exposed(const StepFigures& step, std::vector<Cause>& findings) {
     finding.figures.push_back(
         "all calls together take less than a fifth of that: the rest is "
         "what devices compress on the calls' stream");
+  add_slow_ranks(step, finding);
   finding.remedy = exposed_remedy(step);
   findings.push_back(std::move(finding));
 }
@@ -137,6 +148,7 @@ void find_bubble(const StepFigures& step, std::vector<Cause>& findings) {
     if (c.op == "send_recv" && c.seconds_median > 0 && c.seconds_error <= Figure::kMostError)
       finding.figures.push_back("transfers " + c.group + ": " + humane_count(c.calls) +
                                 " a step, a wait of " + humane_seconds(c.seconds_median) + " each");
+  add_slow_ranks(step, finding);
   if (!pipeline.empty())
     finding.remedy = "more micro-batches in a step, fewer stages, or another parallel.schedule";
   findings.push_back(std::move(finding));
@@ -156,6 +168,9 @@ void find_variation(const StepFigures& step, std::vector<Cause>& findings) {
   if (const double jitter = config_number(step.run.config, "run.jitter"); jitter > 0)
     finding.figures.push_back("run.jitter is " + significant(jitter) +
                               ": ranks wait for the slowest of them");
+  for (const EventReport& event : step.run.result.events)
+    if (event.kind == "slow" || event.kind == "link")
+      finding.figures.push_back("events: at " + humane_seconds(event.at_s) + " " + event.what);
   findings.push_back(std::move(finding));
 }
 

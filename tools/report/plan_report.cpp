@@ -371,6 +371,7 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
     facts.notes.emplace_back(
         "compression.budget_ms: traffic is that of compression.least_ratio; steps send as much "
         "more as the network carries in time");
+  if (job.spec.events) facts.notes.emplace_back("events: times here are without them");
   for (std::string& note : estimate_notes(facts.traffic)) facts.notes.push_back(std::move(note));
   if (facts.traffic.sends_packets || job.spec.network_switch.outside())
     for (std::string& note : short_time_outs(job.spec, workload, Cluster(job.spec, workload, 1)))

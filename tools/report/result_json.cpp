@@ -211,6 +211,17 @@ Json stalls_json(const Result& result) {
   return list;
 }
 
+Json events_json(const Result& result) {
+  Json list = Json::array();
+  for (const EventReport& e : result.events)
+    list.push_back({{"at_s", count_json(e.at_s)},
+                    {"wall_s", or_null(e.wall_s)},
+                    {"iteration", e.iteration ? Json(*e.iteration) : Json()},
+                    {"kind", e.kind},
+                    {"what", e.what}});
+  return list;
+}
+
 Json interfaces_json(const Result& result) {
   Json list = Json::array();
   for (const InterfaceReport& i : result.interfaces) {
@@ -309,6 +320,7 @@ Json to_json(const Result& result) {
   json["switch"] = switch_json(result);
   json["interfaces"] = interfaces_json(result);
   json["stalls"] = stalls_json(result);
+  json["events"] = events_json(result);
   json["fidelity"] = fidelity_json(result);
   json["capacity"] = capacity_json(result.capacity);
   json["verify"] = result.verify ? Json{{"checked_elements", result.verify->checked_elements},

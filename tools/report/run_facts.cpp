@@ -224,6 +224,23 @@ Table collectives_table(const Result& result) {
   return table;
 }
 
+std::vector<Fact> event_facts(const Result& result) {
+  constexpr std::size_t kMost = 8;
+  std::vector<Fact> facts;
+  for (const EventReport& e : result.events) {
+    if (facts.size() == kMost) {
+      const auto more = static_cast<double>(result.events.size() - kMost);
+      facts.push_back({"", humane_count(more) + " more, in the JSON result"});
+      break;
+    }
+    facts.push_back({facts.empty() ? "events" : "",
+                     "at " + humane_seconds(e.at_s) +
+                         (e.iteration ? " (iteration " + std::to_string(*e.iteration) + ")" : "") +
+                         ": " + (e.kind == "mark" ? "mark " : "") + e.what});
+  }
+  return facts;
+}
+
 std::vector<Fact> traffic_facts(const Result& result) {
   std::vector<Fact> facts;
   facts.push_back({"between nodes",

@@ -11,7 +11,8 @@
 
 namespace ghostrank {
 
-std::vector<Fact> time_facts(const Result& result);  // of several jobs: none
+std::vector<Fact> time_facts(const Result& result);   // of several jobs: none
+std::vector<Fact> event_facts(const Result& result);  // what happened, by time
 Table collectives_table(const Result& result);
 std::vector<Fact> traffic_facts(const Result& result);
 std::vector<Fact> fidelity_facts(const Result& result);

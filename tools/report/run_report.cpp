@@ -95,16 +95,17 @@ std::string report(const LoadedJob& job, const Result& result, const Paint& pain
   const std::string first = verdict(result);
   const bool good = result.interrupted.empty() && !has_wrong_sums(result) &&
                     (result.fidelity.modelled || result.fidelity.faithful);
-  std::vector<Fact> head, traffic;
+  std::vector<Fact> head, times = time_facts(result), traffic;
   add_job_facts(head, job, result);
+  for (Fact& fact : event_facts(result)) times.push_back(std::move(fact));
   if (!result.iterations.empty()) {
     traffic = traffic_facts(result);
     for (Fact& fact : fidelity_facts(result)) traffic.push_back(std::move(fact));
     if (const std::string hash = result_hash(result); !hash.empty())
       traffic.push_back({"hash", hash});
   }
-  std::string text = (good ? paint.good(first) : paint.bad(first)) + "\n\n" + render(head) + "\n" +
-                     render(time_facts(result));
+  std::string text =
+      (good ? paint.good(first) : paint.bad(first)) + "\n\n" + render(head) + "\n" + render(times);
   if (!result.jobs.empty()) text += render(jobs_table(result));
   if (!result.collectives.empty()) text += "\n" + render(collectives_table(result));
   if (!traffic.empty()) text += "\n" + render(traffic);

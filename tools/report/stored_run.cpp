@@ -254,6 +254,16 @@ StallReport stall_in(const Field& stall) {
   return out;
 }
 
+EventReport event_in(const Field& event) {
+  EventReport out;
+  out.at_s = event["at_s"].number_or(0);
+  out.wall_s = event["wall_s"].number();
+  if (!event["iteration"].missing()) out.iteration = event["iteration"].small();
+  out.kind = event["kind"].text();
+  out.what = event["what"].text();
+  return out;
+}
+
 // Only the mean steps of other jobs are stored: each iteration counts as one of them.
 JobReport job_in(const Field& job) {
   JobReport out;
@@ -365,6 +375,7 @@ Result result_in(const Field& root) {
   for (const Field& interface : root["interfaces"].items())
     result.interfaces.push_back(interface_in(interface));
   for (const Field& stall : root["stalls"].items()) result.stalls.push_back(stall_in(stall));
+  for (const Field& event : root["events"].items()) result.events.push_back(event_in(event));
   result.fidelity = fidelity_in(root["fidelity"], root["step_time"]);
   if (!verify.missing())
     result.verify =

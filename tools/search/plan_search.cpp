@@ -97,6 +97,9 @@ void check(const JobSpec& job) {
     throw Error(job.source_of("servers.count") +
                 ": --search: steps with servers are played, not estimated; leave servers out, or "
                 "use 'ghostrank sweep', which plays every point of a grid");
+  if (job.events)
+    throw Error(job.source_of("events") +
+                ": --search: estimates know no events; leave them out, or give -s 'events=[]'");
   if (is_spread(p.framework)) return;
   if (!p.pipeline_layout.empty() || p.first_layers > 0 || p.last_layers > 0)
     throw Error(

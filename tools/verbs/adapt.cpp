@@ -67,6 +67,10 @@ LoadedJob load(const AdaptFlags& flags) {
   if (job.spec.run.jitter > 0)
     throw Error(job.spec.source_of("run.jitter") +
                 ": adapt compares ratios without jitter; leave it out, or give -s run.jitter=0");
+  if (job.spec.events)
+    throw Error(job.spec.source_of("events") +
+                ": events: adapt compares ratios without events; leave them out, or give -s "
+                "'events=[]'");
   return job;
 }
 

@@ -7,11 +7,11 @@
 namespace ghostrank {
 
 PacketConnections::PacketConnections(const JobSpec& spec, const Topology& topology,
-                                     std::size_t nics)
+                                     std::size_t nics, const LinkRates* links)
     : topology_(topology),
       nics_(nics),
       nics_per_node_(spec.cluster.nics_per_node),
-      network_(packet_setup(spec, topology, nics)) {}
+      network_(packet_setup(spec, topology, nics, links)) {}
 
 std::string PacketConnections::name_of(PacketNetwork::Connection connection) const {
   const auto name = [this](Nic nic) {
@@ -48,10 +48,10 @@ std::vector<LinkCount> PacketConnections::counts() const {
   return out;
 }
 
-void PacketConnections::clear(Picoseconds at) {
+void PacketConnections::clear(Picoseconds at, bool with_events) {
   known_.clear();
   ends_.clear();
-  network_.clear(at);
+  network_.clear(at, with_events);
 }
 
 }  // namespace ghostrank

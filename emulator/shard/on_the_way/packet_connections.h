@@ -20,10 +20,13 @@
 
 namespace ghostrank {
 
+class LinkRates;
+
 class PacketConnections {
  public:
-  // Throws as packet_setup() does.
-  PacketConnections(const JobSpec& spec, const Topology& topology, std::size_t nics);
+  // `links`: whose rates events change; null: none. Throws as packet_setup() does.
+  PacketConnections(const JobSpec& spec, const Topology& topology, std::size_t nics,
+                    const LinkRates* links);
 
   // The connection over path `path` of those between the NICs; made when first asked for.
   PacketNetwork::Connection of(const RoutedConnection& connection, Nic from, Nic to,
@@ -31,7 +34,8 @@ class PacketConnections {
   PacketNetwork& network() { return network_; }
   std::string name_of(PacketNetwork::Connection connection) const;  // "n0.nic1 to n2.nic0"
   std::vector<LinkCount> counts() const;                            // by port
-  void clear(Picoseconds at);  // between segments; the next begins at this time of nic_rates
+  // Between segments; the next begins at time `at` of nic_rates and, with events, of LinkRates.
+  void clear(Picoseconds at, bool with_events);
 
  private:
   struct Key {

@@ -27,13 +27,14 @@ namespace ghostrank {
 // The iterations between two barriers.
 struct Segment {
   std::uint32_t first = 0, count = 1;
-  int program = kInOrder;    // of every role; kInOrder: each iteration's own, as Role says
-  int job = kEveryJob;       // of several jobs: only this one plays
-  double dilation = 1;       // scales the lateness statistics to wall time; the clock has its own
-  bool verify = false;       // real data, compared at the end of every collective
-  bool measured = false;     // no warm-up: switches and servers fail as the job says
-  std::uint64_t number = 0;  // of this segment in the run, from 1; packets carry it
-  Picoseconds at = 0;        // time of the network at which it begins, for NICs whose rates change
+  int program = kInOrder;  // of every role; kInOrder: each iteration's own, as Role says
+  int job = kEveryJob;     // of several jobs: only this one plays
+  double dilation = 1;     // scales the lateness statistics to wall time; the clock has its own
+  bool verify = false;     // real data, compared at the end of every collective
+  bool measured = false;   // no warm-up: events happen, switches and servers fail
+  std::uint32_t measured_from = 0;  // number of the first measured iteration
+  std::uint64_t number = 0;         // of this segment in the run, from 1; packets carry it
+  Picoseconds at = 0;  // time of the network at which it begins, for NICs whose rates change
   std::vector<std::uint32_t> counts = {};  // by job, at most `count`; empty: each plays `count`
 
   std::uint32_t count_of(std::size_t of_job) const {

@@ -43,7 +43,9 @@ constexpr std::array kKeys{
     Key{"run.until", KeyType::any, kAbsent, "run until the mean is known well enough", 0, 0, "", "",
         kLater},
 
-    Key{"events", KeyType::any, "[]", "marks and faults in time", 0, 0, "", "", kLater},
+    Key{"events", KeyType::any, "[]",
+        "what happens at given times of the measured iterations: marks, ranks that compute more "
+        "slowly, links that fail or slow down, processes that die"},
     Key{"background", KeyType::any, "[]",
         "traffic beside the training's: checkpoints and data, between the GPUs and storage nodes, "
         "or patterns among the GPUs; beside jobs: patterns among the nodes that no job has"},

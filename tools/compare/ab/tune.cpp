@@ -28,12 +28,10 @@ const std::array kKnobs{
 };
 
 // Settings that remove chance, and work that takes real time but changes no step time.
-const std::array kQuiet{"fabric.kind=virtual",
-                        "run.jitter=0",
-                        "run.verify=false",
-                        "fabric.packets.loss=0",
-                        "fabric.packets.duplicates=0",
-                        "fabric.packets.reordering=0"};
+const std::array kQuiet{
+    "fabric.kind=virtual",        "run.jitter=0",          "events=[]",
+    "run.verify=false",           "fabric.packets.loss=0", "fabric.packets.duplicates=0",
+    "fabric.packets.reordering=0"};
 
 bool is_chosen(const LoadedJob& job, const std::string& key) {
   return std::ranges::any_of(job.entries, [&](const ConfigEntry& entry) {

@@ -96,7 +96,7 @@ std::string step_section(const StoredRun& run) {
   return section(
       "The step",
       figure("medians over iterations, means over ranks", step_bars({step_bar(run, "")})) +
-          html_facts(time_facts(run.result)) +
+          html_facts(time_facts(run.result)) + html_facts(event_facts(run.result)) +
           figure("a dot is an iteration, the bar the median, the band the 95 % interval "
                  "of the mean where there is one",
                  step_dots({step_dots_of(run, "")})));

@@ -93,6 +93,17 @@ std::string event(const Span& span, int process, int thread) {
   return line_of(json);
 }
 
+// An event of the job: a line over all threads.
+std::string instant(const EventReport& event) {
+  return line_of({{"name", event.what},
+                  {"cat", event.kind},
+                  {"ph", "i"},
+                  {"s", "g"},
+                  {"pid", 0},
+                  {"tid", 0},
+                  {"ts", event.at_s * 1e6}});
+}
+
 }  // namespace
 
 void write_chrome_trace(const std::string& path, const Result& result, const Workload& workload) {
@@ -145,6 +156,7 @@ void write_chrome_trace(const std::string& path, const Result& result, const Wor
       put_item(metadata("thread_name", process, number, thread));
     put_item(event(span, process, number));
   }
+  for (const EventReport& event : result.events) put_item(instant(event));
   put("\n]}\n");
   if (gzclose(file.release()) != Z_OK) fail();  // gzclose writes the buffered rest, so it can fail
   beside.keep();
