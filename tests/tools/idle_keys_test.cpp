@@ -261,6 +261,8 @@ const std::vector<Probe> kProbes{
     {"run.seed", "9", {"run.jitter=0.3"}},
     {"run.jitter", "0.3"},
     {"run.compute_slowdown", "0.5"},
+    {"events", "[{at_s: 0, rank: 1, slow: 9}]"},
+    {"events", "[{at_s: 0, link: leaf0-spine0, down_s: 0.1}]", kNarrow},
     {"run.probe_ms", "0"},
 };
 

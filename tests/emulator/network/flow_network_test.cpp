@@ -74,6 +74,27 @@ TEST(FlowNetwork, SharesWhatASlowerLinkGives) {
   EXPECT_DOUBLE_EQ(net.rate(a), 0.4);
 }
 
+TEST(FlowNetwork, LetsFlowsStandStillWhileALinkGivesNothing) {
+  FlowNetwork net(2);
+  const Needs both{{0, 1.0}, {1, 1.0}}, other{{1, 1.0}};
+  const auto a = net.add(both, 1000, 0.4, 0), b = net.add(other, 1000, 1, 0);
+  net.settle(0);
+  net.give(0, 0);
+  net.settle(1000);
+  EXPECT_EQ(net.rate(a), 0);
+  EXPECT_EQ(net.end(a), FlowNetwork::kNever);
+  EXPECT_DOUBLE_EQ(net.rate(b), 1);
+  const auto late = net.add(both, 1000, 0.4, 1100);
+  net.settle(1100);
+  EXPECT_EQ(net.rate(late), 0);
+  net.remove(b);
+  net.give(0, 1);
+  net.settle(5000);
+  EXPECT_DOUBLE_EQ(net.rate(a), 0.4);
+  EXPECT_EQ(net.end(a), 5000 + 1500);  // 600 were left
+  EXPECT_EQ(net.end(late), 5000 + 2500);
+}
+
 // What a link costs its flows is what they take longer than at their caps.
 TEST(FlowNetwork, NotesWhatHoldsFlowsBack) {
   FlowNetwork net(2);
@@ -271,7 +292,8 @@ std::map<std::size_t, double> filled(const Network& n) {
 }
 
 // Plays a random network: up to three of its flows come or leave at a time, and every third time
-// in half of the networks a resource gives another share of its time. Then all rates are fair.
+// in half of the networks a resource gives another share of its time, or none. Then all rates are
+// fair.
 void check_random_network(std::uint64_t seed, Network n, checking::Dice& dice) {
   const std::size_t resources = n.time.size();
   FlowNetwork net(resources);
@@ -287,7 +309,7 @@ void check_random_network(std::uint64_t seed, Network n, checking::Dice& dice) {
     }
     if (seed % 2 == 0 && dice.below(3) == 0) {
       const std::size_t r = dice.below(resources);
-      n.time[r] = 0.125 * static_cast<double>(1 + dice.below(8));
+      n.time[r] = 0.125 * static_cast<double>(seed % 4 == 0 ? dice.below(9) : 1 + dice.below(8));
       net.give(static_cast<std::uint32_t>(r), n.time[r]);
     }
     net.settle(step);

@@ -1,6 +1,7 @@
 // Random jobs whose calls travel as flows and as packets: beside the same jobs message by message.
 #include <algorithm>
 #include <numeric>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "collectives/common/dice.h"
 #include "collectives/routing.h"
 #include "profiles/job/switches.h"
+#include "tests/emulator/events.h"
 #include "tests/emulator/network/leaf_spine.h"
 #include "tests/emulator/support.h"
 #include "tests/variable.h"
@@ -21,6 +23,7 @@ using testing::append_sends;
 using testing::kNicRate;
 using testing::ledger_text;
 using testing::SmallJob;
+using testing::with_events;
 using testing::with_sends;
 
 // A random topology, where links may have failed; every pair of NICs that may talk stays connected.
@@ -126,7 +129,10 @@ TEST(Flows, OfRandomJobsSendTheSameAsMessagesAndFillNoLinkBeyondItsRate) {
   const std::uint64_t jobs = test::number_in("GHOSTRANK_RANDOM_JOBS", 60);
   int with_links = 0, with_changes = 0;
   for (std::uint64_t seed = 0; seed < jobs; ++seed) {
-    const SmallJob job = random_job(seed);
+    SmallJob job = random_job(seed);
+    std::mt19937 random(static_cast<unsigned>(seed));
+    if (seed % 3 == 0)
+      with_events(job, testing::random_events(random, job.spec, job.workload.ranks));
     SCOPED_TRACE("job " + std::to_string(seed));
     const TopologySpec& topology = job.spec.cluster.topology;
     with_links += topology.kind != TopologySpec::Kind::nonblocking;
@@ -174,6 +180,10 @@ TEST(Packets, OfRandomJobsSendTheSameAsMessages) {
     queues.control = &congestion_controls()[queues.pause && dice.below(2) == 0 ? 1 : 0];
     queues.window = dice.below(2) == 0 ? 0 : 50'000;
     queues.retransmit = 10'000 * kPicosPerMicro;
+    std::mt19937 random(static_cast<unsigned>(seed));
+    if (seed % 3 == 0)
+      with_events(job, testing::random_events(random, job.spec, job.workload.ranks,
+                                              !queues.pause));  // what is down loses packets
     job.spec.fabric.network = NetworkModel::packet;
     job.spec.run.verify = seed % 4 == 0;
     const Result packets = job.run(), again = job.run();

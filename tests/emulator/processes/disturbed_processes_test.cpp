@@ -10,6 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include "emulator/process_checks.h"
+#include "profiles/error.h"
+#include "tests/emulator/events.h"
 #include "tests/emulator/processes/processes.h"
 #include "tests/emulator/shard/throwing.h"
 #include "tests/emulator/support.h"
@@ -72,6 +75,78 @@ TEST(OverLibfabric, AProcessThatDiesEndsTheRunSoonAndWhatWasDoneIsKept) {
   EXPECT_TRUE(outcomes[0].ok) << outcomes[0].said;
   EXPECT_NE(outcomes[0].said.find("lost"), std::string::npos) << outcomes[0].said;
   EXPECT_EQ(outcomes[1].signal, SIGKILL);
+}
+
+// An event kills process 1 in the eleventh iteration; warm-ups have no events.
+TEST(OverLibfabric, AnEventThatKillsAHostEndsTheRunOfTheOthers) {
+  for (const int killed : {1, 0}) {
+    const auto outcomes = testing::run_processes(2, [&](const World& world) -> std::string {
+      const auto control = Control::meet(world);
+      SmallJob job = long_job();
+      job.spec.run.warmup = 15;
+      JobEvent event;
+      event.kind = JobEvent::Kind::kill;
+      event.host = Host(killed);
+      event.at = 210 * kPicosPerMilli;
+      testing::with_events(job, {event});
+      const Result result = job.run(*control);
+      EXPECT_EQ(control->stop(), Stop::peer_lost);
+      if (world.rank == 0) {
+        EXPECT_GE(result.iterations.size(), 1u);
+        EXPECT_LE(result.iterations.size(), 10u);
+        EXPECT_EQ(result.events.size(), 1u);
+        EXPECT_TRUE(result.fidelity.valid_for.empty());
+      }
+      return result.interrupted;
+    });
+    EXPECT_TRUE(outcomes[1 - killed].ok) << outcomes[1 - killed].said;
+    EXPECT_NE(outcomes[1 - killed].said.find("lost"), std::string::npos)
+        << outcomes[1 - killed].said;
+    EXPECT_EQ(outcomes[killed].signal, SIGKILL);
+  }
+}
+
+TEST(OverLibfabric, ASlowRankIsSlowOnWhicheverHost) {
+  const auto outcomes = testing::run_processes(2, [](const World& world) -> std::string {
+    SmallJob job = long_job();
+    job.spec.run.iterations = 3;
+    JobEvent event = testing::slow(1, 2, 0);
+    event.iteration = 1;
+    event.iterations = 1;
+    testing::with_events(job, {event});
+    const auto control = Control::meet(world);
+    const Result result = job.run(*control);
+    control->close();
+    if (world.rank != 0) return result.interrupted;
+    EXPECT_EQ(result.iterations.size(), 3u);
+    for (const std::size_t i : {0u, 1u, 2u})
+      EXPECT_DOUBLE_EQ(result.iterations.at(i).compute_seconds, i == 1 ? 30e-3 : 20e-3);
+    EXPECT_GE(result.iterations.at(1).seconds, 40e-3);
+    EXPECT_EQ(result.events.size(), 1u);
+    return result.interrupted;
+  });
+  testing::expect_all_ok(outcomes);
+  EXPECT_EQ(outcomes[0].said, "");
+}
+
+// Refused before processes meet.
+TEST(OverLibfabric, AHostThatIsNotThereCannotBeKilled) {
+  SmallJob job = long_job();
+  JobEvent event;
+  event.kind = JobEvent::Kind::kill;
+  event.host = Host(2);
+  event.source = "job.yaml:3:9";
+  testing::with_events(job, {event});
+  job.spec.cluster.nodes = 3;
+  EXPECT_NO_THROW(check_spread(job.spec, 3));
+  try {
+    check_spread(job.spec, 2);
+    FAIL() << "was not refused";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "job.yaml:3:9: events: there is no host 2; the job is played by hosts 0 to 1 "
+                 "(WORLD_SIZE)");
+  }
 }
 
 TEST(OverLibfabric, AnExceptionOnOneHostEndsTheRunOnAllNamingIt) {

@@ -1,4 +1,5 @@
 // Ranks that run ahead of the clock, against the same job event by event.
+#include <random>
 #include <string>
 #include <vector>
 
@@ -6,7 +7,7 @@
 
 #include "collectives/common/dice.h"
 #include "profiles/workload/program_builder.h"
-#include "tests/emulator/support.h"
+#include "tests/emulator/events.h"
 
 namespace ghostrank {
 namespace {
@@ -69,6 +70,9 @@ SmallJob random_job(checking::Dice& dice) {
       w.groups.back().members.push_back(WorldRank(node * kGpus + gpu));
   }
   w.roles[0].iterations = {random_program(dice)};
+  std::mt19937 random(static_cast<unsigned>(dice.below(1000)));
+  if (random() % 2 == 0)
+    testing::with_events(job, testing::random_events(random, job.spec, w.ranks));
   return job;
 }
 

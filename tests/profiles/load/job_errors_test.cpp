@@ -159,7 +159,6 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
           "safety.max_rate_per_nic is not available yet; remove it or use none");
   refused("run.duration=24h", "run.duration is not available yet; remove it");
   refused("run.until={max_seconds: 3}", "run.until is not available yet; remove it");
-  refused("events=[{at_s: 1}]", "events is not available yet; remove it or use []");
   refused(
       "tensors.overlap=measured",
       "tensors.overlap is 'measured'; write random, all, none, or the path of a file of measured "

@@ -1,5 +1,5 @@
-// Random jobs in virtual time, with links, jitter, rates that change and packets lost: the same run
-// to the last bit for every number of shards, with real data and without, traced or not.
+// Random jobs in virtual time, with links, jitter, rates that change, packets lost and events: the
+// same run to the last bit for every number of shards, with real data and without, traced or not.
 #include <random>
 #include <string>
 #include <string_view>
@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/schemes/keyed/piece_compression.h"
+#include "tests/emulator/events.h"
 #include "tests/emulator/jobs/random_job.h"
 #include "tests/one_of.h"
 #include "tools/report/result_json.h"
@@ -39,6 +40,8 @@ SmallJob virtual_job(unsigned seed, const testing::RandomJob& random) {
   const Kind kind = spec.cluster.topology.kind;  // labels name leaves and spines
   if (draw() % 3 == 0 && kind != Kind::torus && kind != Kind::dragonfly)
     spec.collectives.algorithm(Func::broadcast) = one_of<const char*>(draw, {"orca", "elmo"});
+  if (draw() % 2 == 0)
+    testing::with_events(job, testing::random_events(draw, spec, job.workload.ranks));
   return job;
 }
 
