@@ -11,6 +11,7 @@
 namespace ghostrank {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -181,6 +182,16 @@ TEST(Diagnosis, NamesStallsAndStepsThatDiffer) {
   EXPECT_DOUBLE_EQ(cause(d, "variation").seconds, 0.25);
   EXPECT_DOUBLE_EQ(cause(d, "stalls").seconds, 0.25);
   EXPECT_THAT(cause(d, "stalls").figures.front(), HasSubstr("nothing moved 1 time, for 8 s"));
+}
+
+TEST(Diagnosis, NamesEventsBehindWaitsAndStepsThatDiffer) {
+  Result result = run_of(1, 0.5, 0);
+  result.iterations = {{1, 0.5, 0.5, 0}, {1.5, 0.5, 1, 0}};
+  result.events = {{1, std::nullopt, 1, "slow", "rank 7 x 1.5"}};
+  const Diagnosis d = diagnosed(result);
+  EXPECT_THAT(cause(d, "exposed_comm").figures,
+              Contains("events: from 1 s on rank 7 x 1.5: others wait for it"));
+  EXPECT_THAT(cause(d, "variation").figures, Contains("events: at 1 s rank 7 x 1.5"));
 }
 
 TEST(Diagnosis, OfSeveralJobsSaysWhatTheyCostEachOther) {

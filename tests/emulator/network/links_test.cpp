@@ -443,9 +443,12 @@ TEST(InOrder, GivesOnWhatCameInTheOrderInWhichItWasSent) {
 TEST(Link, GivesCopiesOfANoteOnePlace) {
   Link link;
   LastNote note;
-  EXPECT_EQ(note.pass(link, 7, {0, 10}, 10, 100).tail, 10);
-  EXPECT_EQ(note.pass(link, 7, {0, 10}, 10, 100).tail, 10);
-  EXPECT_EQ(note.pass(link, 8, {0, 10}, 10, 100).tail, 20);
+  const auto pass = [&](std::uint64_t number) {
+    return note.pass(number, 0, [&] { return link.pass({0, 10}, 10, 100); });
+  };
+  EXPECT_EQ(pass(7).tail, 10);
+  EXPECT_EQ(pass(7).tail, 10);
+  EXPECT_EQ(pass(8).tail, 20);
   EXPECT_EQ(link.pass({0, 10}, 10, 100).tail, 30);
   EXPECT_EQ(link.pass({0, 10}, 10, 100).tail, 40);
   EXPECT_EQ(link.count().messages, 4u);

@@ -101,6 +101,21 @@ TEST(ChromeTrace, NamesHostsAndStreamsOnce) {
   EXPECT_NE(spans[0]["tid"], spans[1]["tid"]);
 }
 
+TEST(ChromeTrace, ShowsEventsOfTheJobOverAllThreads) {
+  const Scratch scratch;
+  Result result = with_spans();
+  result.events = {{1.5e-6, std::nullopt, 0, "mark", "spine3-down"}};
+  write_chrome_trace(scratch / "t.json", result, two_streams());
+  const json trace = json::parse(contents(scratch / "t.json"));
+  EXPECT_EQ(events(trace, "i"), std::vector<json>{(json{{"name", "spine3-down"},
+                                                        {"cat", "mark"},
+                                                        {"ph", "i"},
+                                                        {"s", "g"},
+                                                        {"pid", 0},
+                                                        {"tid", 0},
+                                                        {"ts", 1.5}})});
+}
+
 // A trace's ranks may have more streams than any plan's.
 TEST(ChromeTrace, GivesEveryStreamOfEveryRankAThread) {
   const Scratch scratch;

@@ -133,6 +133,18 @@ TEST(Report, SaysWhatBefellSwitches) {
       << text;
 }
 
+TEST(Report, NamesTheEventsThatHappened) {
+  Result result = sample();
+  EXPECT_EQ(report(LoadedJob{}, result, Paint{}).find("events"), std::string::npos);
+  result.events = {{0.5, std::nullopt, 1, "mark", "x"},
+                   {1.5, std::nullopt, std::nullopt, "slow", "rank 7 x 1.5 for 2 s"}};
+  const std::string text = report(LoadedJob{}, result, Paint{});
+  const auto at = text.find("events ");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_NE(text.find("at 500 ms (iteration 1): mark x\n", at), std::string::npos) << text;
+  EXPECT_NE(text.find("at 1.5 s: rank 7 x 1.5 for 2 s\n", at), std::string::npos) << text;
+}
+
 TEST(Report, OfADeterministicRunSaysSoInPlaceOfAnInterval) {
   const LoadedJob job;
   Result result = sample();
@@ -260,6 +272,15 @@ TEST(PlanReport, SaysThatItsLeastStepIsWithoutJitter) {
     const std::string line = jitters.substr(at, jitters.find('\n', at) - at);
     EXPECT_TRUE(line.ends_with(" without jitter")) << line;
   }
+}
+
+TEST(PlanReport, SaysThatItIsWithoutEvents) {
+  const LoadedJob job = test::load_text(
+      "model: gpt2\ndevice: h100-sxm\nprecision: {parameters: bf16}\n"
+      "events: [{at_s: 0, rank: 0, slow: 2}]\n");
+  EXPECT_NE(plan_text(plan_facts(job, plan_workload(job.spec)), Paint{})
+                .find("events: times here are without them"),
+            std::string::npos);
 }
 
 // Nobody waits for traffic beside jobs, however long it takes.

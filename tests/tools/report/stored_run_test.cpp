@@ -39,6 +39,7 @@ Result whole() {
   r.interfaces[0].iterations = {{100, 200}, {std::nullopt, 300}};
   r.interfaces[0].counters = {{"rx_dropped", 12}};
   r.stalls = {{0.25, 0.5, 2, 4, {1, 2}}};
+  r.events = {{2, 40.0, 1, "mark", "x"}, {3, std::nullopt, std::nullopt, "slow", "rank 7 x 1.5"}};
   r.fidelity.figures = {{"step_time.median", 0.002}, {"step_time.p99", 0.5}};
   r.fidelity.model_error = 0.05;
   r.fidelity.throttled = -1;
