@@ -17,6 +17,7 @@
 #include "emulator/assemble/capacity.h"
 #include "emulator/assemble/core_setup.h"
 #include "emulator/assemble/ensemble.h"
+#include "emulator/assemble/send_limit.h"
 #include "emulator/common/clock.h"
 #include "emulator/common/log.h"
 #include "emulator/host/host_facts.h"
@@ -171,8 +172,13 @@ class Session::Play {
       return c;
     }
     const int threads = std::min(cluster_.shards(), usable_cores());
-    return needs_of(spec_, plan, cluster_.hosts(), threads, ensemble_.wire_bytes_per_second,
-                    ensemble_.seconds_per_message, phase_.iterations);
+    Capacity c = needs_of(spec_, plan, cluster_.hosts(), threads, ensemble_.wire_bytes_per_second,
+                          ensemble_.seconds_per_message, phase_.iterations);
+    c.cap_dilation = dilation_of_cap(spec_, plan, cluster_.hosts(), ensemble_.stream_bps);
+    check_cap(spec_, c.cap_dilation);
+    c.wire_dilation = std::max(c.wire_dilation, c.cap_dilation);
+    c.dilation_needed = std::max(c.dilation_needed, c.cap_dilation);
+    return c;
   }
 
   void note_limits() {

@@ -297,6 +297,7 @@ struct Capacity {
   // The part of dilation_needed that the wire alone needs: a wire that is too slow shows no
   // lateness.
   double wire_dilation = 1;
+  double cap_dilation = 0;  // the part that safety.max_rate_per_nic needs; 0: there is none
 };
 
 struct Span {  // for the Chrome trace; emulated time

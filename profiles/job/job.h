@@ -596,6 +596,9 @@ struct JobSpec {
   std::vector<HostEntry> hosts;                // empty: one process per launched host
   Placement placement;
   double dilation = 0;  // 0: auto
+  // At which a process sends at most from an interface of its machine, bits per second, all headers
+  // counted; 0: unlimited.
+  double max_nic_bps = 0;
   FabricSpec fabric;
   SwitchSpec network_switch;
   RunSpec run;

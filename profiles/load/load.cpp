@@ -311,6 +311,7 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
   spec.cluster.nic_rates = read_nic_rates(in.at("cluster.nic.rates"), near, spec.cluster);
   read_network_switch(in, near, spec);
   read_run(in, spec.run);
+  spec.max_nic_bps = read_max_rate(in.at("safety.max_rate_per_nic"));
   if (spec.fabric.network == NetworkModel::flow && spec.run.verify)
     fail(in.at("fabric.network").mark,
          "fabric.network: flow plays calls, not the messages whose data run.verify compares; use "

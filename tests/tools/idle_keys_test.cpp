@@ -257,7 +257,7 @@ const std::vector<Probe> kProbes{
     {"run.iterations", "2"},
     {"run.warmup", "0"},
     {"run.min_seconds", "1"},
-    {"run.duration", "5s"},
+    {"run.duration", "0.002s"},
     {"run.until.ci95_percent", "2", {"run.jitter=0.3"}},
     {"run.until.min_iterations", "60", {"run.until.ci95_percent=50", "run.jitter=0.3"}},
     {"run.verify", "true"},

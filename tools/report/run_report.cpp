@@ -138,6 +138,10 @@ std::string announcement(const LoadedJob& job, const Result& started, const Pain
                      needs + " in a step of at least " + humane_seconds(c.step_seconds_at_least) +
                          (job.spec.run.jitter > 0 ? " without jitter" : "")});
   }
+  if (c.cap_dilation > 0)
+    facts.push_back({"most from an interface", humane_bits(job.spec.max_nic_bps) +
+                                                   " (safety.max_rate_per_nic): dilation " +
+                                                   significant(c.cap_dilation) + " or more"});
   facts.push_back({"least dilation", significant(c.dilation_needed)});
   facts.push_back({"dilation", dilation_line(job, started)});
   return paint.dim(render(facts)) + "\n";

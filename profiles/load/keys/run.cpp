@@ -64,7 +64,9 @@ constexpr std::array kKeys{
         "what `ghostrank compare` plays of the job if no flag names variants: {NAME: 'key=value "
         "...'}; other verbs take the job as it is"},
     Key{"safety.max_rate_per_nic", KeyType::string, "none",
-        "upper bound of the rate at which a NIC sends", 0, 0, "", "", kLater}};
+        "the most that a process sends from an interface of its machine, as 10Gbps, whatever is "
+        "emulated; headers of frames count, what TCP sends again does not"}
+        .on("ofi packets")};
 
 }  // namespace
 

@@ -11,6 +11,8 @@ namespace {
 // Emulated time is counted in picoseconds, of which 63 bits hold 106 days.
 constexpr double kLongestSeconds = 90.0 * 24 * 3600;
 
+constexpr double kLeastCap = 1e6;  // a fragment of 1 MiB then takes eight seconds
+
 double read_duration(const Setting& setting) {
   if (!setting.given || setting.text.empty()) return 0;
   const std::optional<double> seconds = parse_duration(setting.text);
@@ -39,6 +41,15 @@ RunEnd read_end(const Settings& in) {
 
 std::string_view key_of_open_end(const RunEnd& end) {
   return end.duration > 0 ? "run.duration" : end.ci95 > 0 ? "run.until" : "";
+}
+
+double read_max_rate(const Setting& setting) {
+  if (setting.text == "none" || setting.text.empty()) return 0;
+  const std::optional<double> rate = parse_rate(setting.text);
+  if (!rate || *rate < kLeastCap)
+    fail(setting.mark, "safety.max_rate_per_nic is " + quote(setting.text) +
+                           "; write a rate of 1Mbps or more, such as 10Gbps, or none");
+  return *rate;
 }
 
 void read_run(const Settings& in, RunSpec& out) {

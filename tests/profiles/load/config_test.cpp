@@ -209,7 +209,7 @@ TEST(Config, FillsEveryPartOfTheJob) {
   EXPECT_EQ(job.run.shards, 2);
 }
 
-TEST(Config, ReadsWhenARunEnds) {
+TEST(Config, ReadsWhenARunEndsAndWhatItMustNotExceed) {
   const JobSpec timed = load_text(kHead + "run: {duration: 1.5h}\n").spec;
   EXPECT_EQ(timed.run.end.duration, 5400);
   EXPECT_EQ(timed.run.iterations, 5) << "at least";
@@ -222,6 +222,9 @@ TEST(Config, ReadsWhenARunEnds) {
       load_text(kHead + "run: {iterations: 40, until: {ci95_percent: 1}}\n").spec.run.iterations,
       40);
   EXPECT_FALSE(load_text(kHead).spec.run.end.is_open());
+  EXPECT_EQ(load_text(kHead + "fabric: {kind: ofi}\nsafety: {max_rate_per_nic: 2.5Gbps}\n")
+                .spec.max_nic_bps,
+            2.5e9);
 }
 
 TEST(ConfigJson, LoadsAgainToTheSameJob) {

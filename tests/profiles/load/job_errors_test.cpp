@@ -155,8 +155,6 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused("scale.mode=slice", "scale.mode: slice is not available yet; use dilate");
   refused("fabric.qps_per_connection=4",
           "fabric.qps_per_connection is not available yet; remove it or use 1");
-  refused("safety.max_rate_per_nic=1Gbps",
-          "safety.max_rate_per_nic is not available yet; remove it or use none");
   refused("events=[{at_s: 1}]", "events is not available yet; remove it or use []");
   refused(
       "tensors.overlap=measured",
@@ -187,6 +185,17 @@ TEST(JobErrors, SayHowLongARunMayBe) {
   EXPECT_NE(run("until: {max_seconds: 3}").find("run.until.ci95_percent"), std::string::npos);
   EXPECT_NE(run("until: {ci95_percent: 1, min_iterations: 1}").find("from 2 to 100000"),
             std::string::npos);
+}
+
+TEST(JobErrors, WantARateAsACap) {
+  const auto cap = [](const std::string& rate) {
+    return load_error(kHead + "fabric: {kind: ofi}\nsafety: {max_rate_per_nic: " + rate + "}\n");
+  };
+  EXPECT_EQ(cap("none"), "");
+  EXPECT_EQ(cap("10Gbps"), "");
+  for (const char* const wrong : {"0", "10", "unlimited", "10Kbps"})
+    EXPECT_EQ(cap(wrong), "job.yaml:5:28: safety.max_rate_per_nic is '" + std::string(wrong) +
+                              "'; write a rate of 1Mbps or more, such as 10Gbps, or none");
 }
 
 TEST(JobErrors, SayWhatNetworksNeed) {
