@@ -39,6 +39,8 @@ SmallJob virtual_job(unsigned seed, const testing::RandomJob& random) {
   const Kind kind = spec.cluster.topology.kind;  // labels name leaves and spines
   if (draw() % 3 == 0 && kind != Kind::torus && kind != Kind::dragonfly)
     spec.collectives.algorithm(Func::broadcast) = one_of<const char*>(draw, {"orca", "elmo"});
+  // In parts, whose number the steps decide.
+  if (draw() % 4 == 0) spec.run.end = {.duration = 0, .ci95 = one_of(draw, {0.05, 0.2})};
   return job;
 }
 
