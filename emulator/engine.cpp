@@ -9,6 +9,7 @@
 #include <malloc.h>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "collectives/library.h"
 #include "collectives/nccl/environment.h"
@@ -16,6 +17,7 @@
 #include "emulator/assemble/capacity.h"
 #include "emulator/assemble/core_setup.h"
 #include "emulator/assemble/ensemble.h"
+#include "emulator/assemble/send_limit.h"
 #include "emulator/common/clock.h"
 #include "emulator/common/log.h"
 #include "emulator/host/host_facts.h"
@@ -25,7 +27,10 @@
 #include "emulator/process_checks.h"
 #include "emulator/reporting.h"
 #include "emulator/result/events_played.h"
+#include "emulator/result/figures.h"
+#include "emulator/result/kept_iterations.h"
 #include "emulator/result/network_report.h"
+#include "emulator/run_length.h"
 #include "emulator/several_jobs.h"
 #include "emulator/traffic/schedules.h"
 #include "emulator/traffic/tensor_use.h"
@@ -39,6 +44,7 @@
 #include "profiles/job/events.h"
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/load.h"
+#include "profiles/median.h"
 
 namespace ghostrank {
 
@@ -168,8 +174,13 @@ class Session::Play {
       return c;
     }
     const int threads = std::min(cluster_.shards(), usable_cores());
-    return needs_of(spec_, plan, cluster_.hosts(), threads, ensemble_.wire_bytes_per_second,
-                    ensemble_.seconds_per_message, phase_.iterations);
+    Capacity c = needs_of(spec_, plan, cluster_.hosts(), threads, ensemble_.wire_bytes_per_second,
+                          ensemble_.seconds_per_message, phase_.iterations);
+    c.cap_dilation = dilation_of_cap(spec_, plan, cluster_.hosts(), ensemble_.stream_bps);
+    check_cap(spec_, c.cap_dilation);
+    c.wire_dilation = std::max(c.wire_dilation, c.cap_dilation);
+    c.dilation_needed = std::max(c.dilation_needed, c.cap_dilation);
+    return c;
   }
 
   void note_limits() {
@@ -238,7 +249,7 @@ class Session::Play {
     const bool keep = spec_.dilation > 0;
     return {phase_.warmup,
             phase_.iterations,
-            phase_.min_seconds,
+            virtual_ ? 0 : std::max(phase_.min_seconds, phase_.end.duration),
             result_.capacity.wire_dilation,
             keep,
             wired_,
@@ -343,11 +354,13 @@ class Session::Play {
     const std::uint32_t first = next_;
     std::optional<Result> kept;  // what was measured last, where it is measured again
     for (int times = 1;; ++times) {
-      const Segment segment = next_segment_to_measure();
+      Segment segment = next_segment_to_measure();
       const double switch_before = switch_processor_seconds();
       const std::int64_t began = monotonic_ns();
       iterations_.assign(jobs_of(workload_), {});
-      SegmentReport sum = player_.play(segment, callbacks(result_.iterations_asked, true));
+      SegmentReport sum = phase_.end.is_open()
+                              ? play_open_end(segment, began)
+                              : player_.play(segment, callbacks(result_.iterations_asked, true));
       result_.played_wall_seconds = seconds_since(began);
       result_.fidelity = judge(sum, spec_, result_.dilation, wired_);
       const bool again = is_measured_again(segment, sum, times);
@@ -378,7 +391,7 @@ class Session::Play {
 
   Segment next_segment_to_measure() {
     const double step = virtual_ ? 0 : step_seconds_ * result_.dilation;
-    const int count = iterations_to_measure(window(), step);
+    const int count = phase_.end.is_open() ? 0 : iterations_to_measure(window(), step);
     result_.iterations_asked = count;
     Segment segment = next_segment(count);
     segment.measured = true;
@@ -387,6 +400,67 @@ class Session::Play {
     for (const std::uint32_t of_job : segment.counts)
       segment.count = std::max(segment.count, of_job);
     return segment;
+  }
+
+  // Plays iterations until the job's end is reached. Process 0 decides, because it hears of every
+  // iteration, and tells the others how many the next part has; with the last word, too, the median
+  // step of all parts and its error. Sets the segment's count.
+  SegmentReport play_open_end(Segment& segment, std::int64_t began_ns) {
+    struct Word {
+      std::uint32_t count = 0;
+      double median_seconds = 0, median_error = 0;
+    } word;
+    length_.emplace(phase_.end, phase_.iterations, virtual_, result_.deterministic);
+    kept_ = {};
+    parts_ = 0;
+    const double step_wall = virtual_ ? 0 : step_seconds_ * result_.dilation;
+    const auto next = [&](std::uint32_t, Picoseconds end) {
+      BlobWriter mine;
+      if (host_ == Host(0)) {
+        word.count = length_->next(seconds_since(began_ns), seconds(end), step_wall);
+        if (word.count == 0) std::tie(word.median_seconds, word.median_error) = median_and_error();
+        mine.put(word);
+      }
+      const std::vector<std::string> all = control_.all_gather(mine.bytes());
+      word = {};
+      if (!all.empty()) BlobReader(all[0]).get(word);
+      parts_ += word.count > 0 ? 1 : 0;
+      return word.count;
+    };
+    SegmentReport sum = player_.play_parts(segment, next, callbacks(0, true));
+    if (control_.stop() == Stop::none) {
+      sum.median_seconds = word.median_seconds;
+      sum.median_error = word.median_error;
+    }
+    next_ = segment.first + segment.count;
+    return sum;
+  }
+
+  std::pair<double, double> median_and_error() const {
+    std::vector<double> steps, late;
+    for (const IterationReport& i : kept_.iterations())
+      steps.push_back(i.seconds), late.push_back(i.late_seconds);
+    const double error = median_error(steps, late);
+    return {median(std::move(steps)), error};
+  }
+
+  // Moves what was kept of the iterations to the result.
+  void take_open_end() {
+    iterations_.front() = kept_.iterations();
+    result_.open_end = {length_->ended_by(), kept_.count(), kept_.one_in(), {}};
+    if (kept_.one_in() > 1) result_.open_end->numbers = kept_.numbers();
+    if (std::string why = length_->why(); host_ == Host(0) && !why.empty())
+      result_.notes.push_back(std::move(why));
+    if (parts_ > 1)
+      result_.notes.push_back("the measured iterations were played in " + std::to_string(parts_) +
+                              " parts, between which everything is at rest");
+    if (kept_.one_in() > 1)
+      result_.notes.push_back("of " + std::to_string(kept_.count()) + " iterations about one in " +
+                              std::to_string(kept_.one_in()) +
+                              " is kept, drawn evenly: the figures of steps are those of " +
+                              std::to_string(kept_.numbers().size()) +
+                              "; bytes, messages and calls are of all");
+    length_.reset();
   }
 
   // Iterations that found wrong sums or stalls are the result, and are not measured again.
@@ -412,6 +486,7 @@ class Session::Play {
   }
 
   void report(const Segment& segment, const SegmentReport& sum) {
+    if (length_) take_open_end();
     const std::vector<double> played_by_job = take_iterations(segment);
     result_.stalls = player_.stalls();
     if (host_ == Host(0))
@@ -442,8 +517,8 @@ class Session::Play {
       describe_flows(sum.fluids, *result_.network);
     note_cores();
     note_missing();
-    log_info("measured ", result_.iterations.size(), " of ", result_.iterations_asked,
-             " iterations in ", result_.played_wall_seconds, " s",
+    log_info("measured ", iterations_played(result_), " of ", result_.iterations_asked,
+             " iterations (0: an open end) in ", result_.played_wall_seconds, " s",
              result_.fidelity.reason.empty() ? "" : "; not faithful: ", result_.fidelity.reason);
   }
 
@@ -469,6 +544,9 @@ class Session::Play {
     std::vector<double> played;
     for (const auto& of_job : iterations_)
       played.push_back(static_cast<double>(std::max<std::size_t>(1, of_job.size())));
+    if (result_.open_end)
+      played.front() =
+          static_cast<double>(std::max<std::uint64_t>(1, result_.open_end->iterations));
     result_.iterations = iterations_[first_job()];
     for (std::size_t job = 0; job < workload_.jobs.size(); ++job) {
       const WorkloadJob& own = workload_.jobs[job];
@@ -517,17 +595,31 @@ class Session::Play {
                          : virtual_ ? phase_.iterations
                                     : each * iterations_to_measure(window(), each);
     const double all = before + each * count + after;
-    return {[this, count, measured](std::size_t job, int index, const IterationReport& report) {
-              if (measured) iterations_[job].push_back(report);
-              if (job != first_job()) return;
-              log_debug(measured ? "iteration " : "warm-up iteration ", index, ": ", report.seconds,
-                        " s");
-              observer_.on_iteration(measured ? index : index - count, report);
-            },
-            [this, all, before, each](double iterations) {
-              observer_.on_progress(std::min(1.0, (before + each * iterations) / all),
-                                    seconds_since(played_from_ns_));
-            }};
+    const bool open = measured && length_;
+    const std::int64_t began = monotonic_ns();
+    return {
+        [this, count, measured, open](std::size_t job, int index, const IterationReport& report) {
+          if (open)
+            note_iteration(report);
+          else if (measured)
+            iterations_[job].push_back(report);
+          if (job != first_job()) return;
+          log_debug(measured ? "iteration " : "warm-up iteration ", index, ": ", report.seconds,
+                    " s");
+          observer_.on_iteration(measured ? index : index - count, report);
+        },
+        [this, all, before, each, open, began](double iterations) {
+          const double share = open ? length_->fraction(iterations, seconds_since(began))
+                                    : (before + each * iterations) / all;
+          observer_.on_progress(std::min(1.0, share), seconds_since(played_from_ns_));
+        }};
+  }
+
+  // Of a run with an open end.
+  void note_iteration(const IterationReport& report) {
+    kept_.add(report);
+    length_->iteration_ended(report.seconds);
+    if (const std::optional<double> half = length_->half_width()) observer_.on_precision(*half);
   }
 
   void note_stop() {
@@ -558,12 +650,15 @@ class Session::Play {
   Player player_;
   std::uint32_t next_ = 0;  // next iteration number
 
-  Phase phase_;                // being played
-  double step_seconds_ = 0;    // of this phase, emulated, best estimate so far
-  int look_ = 1;               // RunWindow::look of this phase
-  std::vector<WarmUp> looks_;  // plays of this phase that were not taken as its result
-  bool hopeless_ = false;      // no dilation was faithful
-  Result result_;              // of this phase
+  Phase phase_;                      // being played
+  double step_seconds_ = 0;          // of this phase, emulated, best estimate so far
+  int look_ = 1;                     // RunWindow::look of this phase
+  std::vector<WarmUp> looks_;        // plays of this phase that were not taken as its result
+  bool hopeless_ = false;            // no dilation was faithful
+  std::optional<RunLength> length_;  // while iterations with an open end are measured
+  KeptIterations kept_;              // likewise
+  int parts_ = 0;                    // likewise: segments so far
+  Result result_;                    // of this phase
   std::vector<std::vector<IterationReport>> iterations_;  // of its measured segment, by job
 };
 
@@ -581,7 +676,7 @@ Result Session::play(const Phase& phase) { return play_->play(phase); }
 Result run_job(const LoadedJob& job, const Workload& workload, Control& control,
                const RunOptions& options, Observer& observer) {
   const RunSpec& run = job.spec.run;
-  Phase phase{kInOrder, run.warmup, run.iterations, run.verify, run.min_seconds};
+  Phase phase{kInOrder, run.warmup, run.iterations, run.verify, run.min_seconds, run.end};
   if (job.spec.compression && job.spec.compression->adapts) {
     AdaptiveRatios ratios(job.spec, workload);
     phase.program = AdaptiveRatios::kProgram;

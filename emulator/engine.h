@@ -38,11 +38,14 @@ class Observer {
   // was sent yet.
   virtual void on_start(const Result& /*result*/) {}
   // The engine starts to play `iterations` iterations, `measured` or as a warm-up; a run may have
-  // several warm-ups.
+  // several warm-ups. 0: their number is open.
   virtual void on_play(int /*iterations*/, bool /*measured*/) {}
   // All ranks of the job have ended an iteration. Warm-up iterations have negative indexes: -1 is
   // the last one.
   virtual void on_iteration(int /*index*/, const IterationReport& /*report*/) {}
+  // Of a run with an open end, after each measured iteration: half of the 95 % interval of the mean
+  // step, as a share of the mean.
+  virtual void on_precision(double /*half_width*/) {}
   // About ten times a second: the completed part of the phase, 0..1, and wall seconds since its
   // first warm-up started.
   virtual void on_progress(double /*fraction*/, double /*wall_seconds*/) {}
@@ -60,6 +63,8 @@ struct Phase {
   // The measured iterations take at least this many wall seconds: more of them are played if
   // `iterations` end sooner. Real time only.
   double min_seconds = 0;
+  // Open: `iterations` are the fewest, and this says when they end.
+  RunEnd end = {};
   int job = kEveryJob;  // of several jobs: only this one plays
   // By job: how many measured iterations it plays; empty: `iterations` each.
   std::vector<std::uint32_t> of_job = {};
@@ -89,7 +94,7 @@ class Session {
 };
 
 // A session of one phase: run.warmup and run.iterations of the workload, more iterations if
-// run.min_seconds asks for them, verified if run.verify is set.
+// run.min_seconds, run.duration or run.until asks for them, verified if run.verify is set.
 Result run_job(const LoadedJob& job, const Workload& workload, Control& control,
                const RunOptions& options, Observer& observer);
 

@@ -106,27 +106,40 @@ double Player::ops_of(const Segment& segment) const {
 
 SegmentReport Player::play(const Segment& segment, Callbacks callbacks) {
   missing_.clear();
-  return chooser_ ? play_one_by_one(segment, callbacks) : play_whole(segment, std::move(callbacks));
+  if (!chooser_) return play_whole(segment, std::move(callbacks));
+  Segment one_by_one = segment;
+  return play_parts(
+      one_by_one,
+      [&](std::uint32_t played, Picoseconds) { return played < segment.count ? 1U : 0U; },
+      callbacks);
 }
 
-SegmentReport Player::play_one_by_one(const Segment& segment, const Callbacks& callbacks) {
+SegmentReport Player::play_parts(Segment& segment, const NextPart& next,
+                                 const Callbacks& callbacks) {
+  missing_.clear();
   SegmentSeries series;
-  chooser_->begin(segment.dilation);
-  for (std::uint32_t i = 0; i < segment.count && control_.stop() == Stop::none; ++i) {
-    chooser_->choose();
-    Segment one = segment;
-    one.first += i;
-    one.count = 1;
-    one.at = series.end();
+  std::uint32_t played = 0;
+  if (chooser_) chooser_->begin(segment.dilation);
+  while (control_.stop() == Stop::none) {
+    const std::uint32_t count = next(played, series.end());
+    if (count == 0) break;
+    if (chooser_) chooser_->choose();
+    Segment part = segment;
+    part.first += played;
+    part.count = count;
+    part.at = series.end();
     SegmentReport sum =
-        play_whole(one, {[&](std::size_t job, int, IterationReport report) {
-                           report.earliest_end += seconds(one.at);
-                           callbacks.iteration(job, static_cast<int>(i), report);
-                         },
-                         [&](double iterations) { callbacks.progress(i + iterations); }});
-    chooser_->measured(sum.call_seconds);
-    series.add(std::move(sum), reports_, std::move(stalls_), segment.dilation);
+        play_whole(part, {[&](std::size_t job, int index, IterationReport report) {
+                            report.earliest_end += seconds(part.at);
+                            callbacks.iteration(job, static_cast<int>(played) + index, report);
+                          },
+                          [&](double iterations) { callbacks.progress(played + iterations); }});
+    if (chooser_) chooser_->measured(sum.call_seconds);
+    series.add(std::move(sum), static_cast<int>(count), reports_, std::move(stalls_),
+               segment.dilation);
+    played += count;
   }
+  segment.count = played;
   reports_ = series.take_reports();
   stalls_ = series.take_stalls();
   return series.take_sum();

@@ -44,6 +44,13 @@ class Player {
   // this process knows. Trouble of the engine stops the run (see Control::stop_reason).
   SegmentReport play(const Segment& segment, Callbacks callbacks);
 
+  // How many iterations the next part of a segment has, after `played` of them whose last ended at
+  // `end`; 0: it is over. Must return the same on every process.
+  using NextPart = std::function<std::uint32_t(std::uint32_t played, Picoseconds end)>;
+  // The same for a segment whose number of iterations is found meanwhile: plays it in parts,
+  // between which everything is at rest. Sets its count to what was begun.
+  SegmentReport play_parts(Segment& segment, const NextPart& next, const Callbacks& callbacks);
+
   // The reports behind the last sum, by host; process 0 only.
   const std::vector<SegmentReport>& reports() const { return reports_; }
   // Processes whose reports that sum lacks, because the run was stopped; process 0 only.
@@ -53,7 +60,6 @@ class Player {
   const std::vector<Schedules::Row>& rows() const { return shards_.front()->rows(); }
 
  private:
-  SegmentReport play_one_by_one(const Segment& segment, const Callbacks& callbacks);
   SegmentReport play_whole(const Segment& segment, Callbacks callbacks);
   double seconds_of_calls(const SegmentReport& sum, Func func) const;
   struct JobSums {

@@ -134,11 +134,10 @@ void note_spill(const SegmentReport& sum, Result& result) {
     case Spilled::all:
       what = ": the pairs are in " + where + ", to be added up over rows and iterations";
       break;
-    case Spilled::one_iteration:
-      what =
-          ", and each iteration overwrites the pairs of the one before: those of the last that "
-          "outgrew it are in " +
-          where + ", to be added up over rows";
+    case Spilled::one_segment:
+      what = std::string(result.open_end ? ", and each part of the run" : ", and each iteration") +
+             " overwrites the pairs of the one before: those of the last that outgrew it are in " +
+             where + ", to be added up over rows" + (result.open_end ? " and iterations" : "");
       break;
     case Spilled::some:
       what = " and the run was stopped: what was written of the pairs is in " + where;
@@ -196,7 +195,7 @@ void report_segment(const Segment& segment, const Workload& workload,
     result.interfaces.insert(result.interfaces.end(), r.interfaces.begin(), r.interfaces.end());
   }
   const std::size_t first = segment.job == kEveryJob ? 0 : static_cast<std::size_t>(segment.job);
-  if (result.iterations.size() < segment.count_of(first)) {
+  if (iterations_played(result) < segment.count_of(first)) {
     result.notes.push_back("stopped early: traffic counts the unfinished iteration too");
     std::erase(result.fidelity.valid_for, "bytes");
   }

@@ -37,9 +37,9 @@ struct SegmentSummary {
 
 // What the files of ledgers that outgrew memory hold.
 enum class Spilled : std::uint8_t {
-  all,            // every row
-  one_iteration,  // of segments of one iteration each: the rows of the last that outgrew memory
-  some,           // what was written before the run was stopped
+  all,          // every row
+  one_segment,  // of several segments: the rows of the last that outgrew memory
+  some,         // what was written before the run was stopped
 };
 
 // How many there are in a job of what a report numbers.

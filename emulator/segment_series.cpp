@@ -68,8 +68,9 @@ void add(InterfaceReport& sum, const InterfaceReport& next) {
 
 }  // namespace
 
-void SegmentSeries::add(SegmentReport sum, const std::vector<SegmentReport>& reports,
-                        std::vector<StallReport> stalls, double dilation) {
+void SegmentSeries::add(SegmentReport sum, int iterations,
+                        const std::vector<SegmentReport>& reports, std::vector<StallReport> stalls,
+                        double dilation) {
   const double before = seconds(end());
   for (StallReport& stall : stalls) {
     stall.start_s += before;
@@ -81,7 +82,10 @@ void SegmentSeries::add(SegmentReport sum, const std::vector<SegmentReport>& rep
   steps_.push_back(sum.median_seconds);
   late_.push_back(sum.median_seconds - sum.median_seconds / (1 + sum.median_error));
   add_sum(sum);
-  ++count_;
+  count_ += iterations;
+  if (static_cast<std::size_t>(count_) <= kMostIterations) return;
+  for (SegmentReport& report : reports_)
+    for (InterfaceReport& interface : report.interfaces) interface.iterations = {};
 }
 
 void SegmentSeries::add_sum(SegmentReport& next) {
@@ -92,12 +96,17 @@ void SegmentSeries::add_sum(SegmentReport& next) {
   const SegmentSummary before = sum_, then = next;
   const Spilled before_files = sum_.in_files;
   for (Span& span : next.spans) span.start += before.end.at;
+  if (const std::size_t all = sum_.spans.size() + next.spans.size(); all > kMostSpans) {
+    const std::size_t kept = kMostSpans - std::min(kMostSpans, sum_.spans.size());
+    next.spans_dropped += next.spans.size() - kept;
+    next.spans.resize(kept);
+  }
   next.gaps.clear();
   sum_.link_times.append(std::exchange(next.link_times, {}), before.end.at);
   sum_.spill_paths.clear();  // those of the next are the same
   sum_.merge(next);
   if (sum_.spilled > 0)
-    sum_.in_files = std::max({Spilled::one_iteration, before_files, next.in_files});
+    sum_.in_files = std::max({Spilled::one_segment, before_files, next.in_files});
   join(sum_.ledger);
   join(sum_.helpers);
   sum_.end = {before.end.at + then.end.at, before.end.slip + then.end.slip};

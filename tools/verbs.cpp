@@ -19,14 +19,11 @@ const Verb* find_verb(std::span<const Verb> verbs, const std::string& name) {
   return found == verbs.end() ? nullptr : &*found;
 }
 
-std::string names_of(std::span<const Verb> verbs, bool available) {
-  std::vector<std::string> names;
-  for (const Verb& verb : verbs)
-    if ((verb.play != nullptr) == available) names.emplace_back(verb.name);
+std::string names_of(std::span<const Verb> verbs) {
   std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const char* before = i == 0 ? "" : i + 1 == names.size() && available ? " and " : ", ";
-    text += before + names[i];
+  for (std::size_t i = 0; i < verbs.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == verbs.size() ? " and " : ", ";
+    text += verbs[i].name;
   }
   return text;
 }
@@ -34,7 +31,7 @@ std::string names_of(std::span<const Verb> verbs, bool available) {
 std::string synopses(std::span<const Verb> verbs) {
   std::vector<Fact> lines;
   for (const Verb& verb : verbs)
-    if (verb.play != nullptr) lines.push_back({std::string(verb.name), std::string(verb.synopsis)});
+    lines.push_back({std::string(verb.name), std::string(verb.synopsis)});
   return render(lines, 2);
 }
 
@@ -43,14 +40,13 @@ void print_help() {
       "ghostrank: emulate the training of a large model on a few ordinary servers\n\n"
       "Usage: ghostrank VERB [ARGUMENTS]\n\n"
       "Verbs:\n%s\n"
-      "Not available yet: %s\n\n"
       "Examples:\n"
       "  ghostrank run profiles/jobs/gpt2-xl-ddp.yaml\n"
       "  ghostrank run JOB.yaml -s fabric.kind=virtual -s cluster.nodes=64 --json out.json\n"
       "  ghostrank schedule allreduce --library generic --algorithm ring --ranks 4 --count 1M\n"
       "  ghostrank doctor\n\n"
       "'ghostrank VERB --help' shows the flags of a verb.\n",
-      synopses(all_verbs()).c_str(), names_of(all_verbs(), false).c_str());
+      synopses(all_verbs()).c_str());
 }
 
 void print_version() {
@@ -82,6 +78,8 @@ std::span<const Verb> all_verbs() {
       Verb{"profile", "show, check or write models and other profiles", verb_profile,
            profile_verbs()},
       Verb{"doctor", "show what this machine has, and what would improve runs", verb_doctor},
+      Verb{"place", "find where nodes should lie, on real hosts or on a fabric, to send little far",
+           verb_place},
       Verb{"topology", "show the switches and cables of a modelled network", verb_topology,
            topology_verbs()},
       Verb{"switch", "start a programmable switch, or talk to one", verb_switch, switch_verbs()},
@@ -90,7 +88,6 @@ std::span<const Verb> all_verbs() {
       Verb{"calibrate", "measure this machine, or fit a device to measured steps", verb_calibrate,
            calibrate_verbs()},
       Verb{"help", "show the flags of a verb, its man page, or completion for a shell", verb_help},
-      Verb{"place", "", nullptr},
   };
   return verbs;
 }
@@ -114,8 +111,6 @@ int play_verb(const Argv& argv) {
                     std::string(parent.name) + " " + name);
     throw Error("there is no verb '" + name + "'; 'ghostrank --help' lists them");
   }
-  if (verb->play == nullptr)
-    throw Error(name + " is not available yet; 'ghostrank --help' lists what is");
   check_variables();
   return verb->play(argv);
 }
@@ -127,11 +122,10 @@ int play_verb_of(std::span<const Verb> verbs, const Argv& argv, std::string_view
                 std::string(intro).c_str(), parent.c_str(), synopses(verbs).c_str());
     return 0;
   }
-  const std::string known = "known are " + names_of(verbs, true);
+  const std::string known = "known are " + names_of(verbs);
   if (name.empty()) throw Error(parent + " what? " + known);
   const Verb* const verb = find_verb(verbs, name);
   if (verb == nullptr) throw Error("there is no '" + parent + " " + name + "'; " + known);
-  if (verb->play == nullptr) throw Error(parent + " " + name + " is not available yet");
   Argv rest = argv;
   rest.erase(rest.begin() + 1);
   return verb->play(rest);

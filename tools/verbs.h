@@ -14,7 +14,7 @@ namespace ghostrank {
 
 struct Verb {
   std::string_view name, synopsis;
-  int (*play)(const Argv& argv);     // null: reserved, not available yet
+  int (*play)(const Argv& argv);
   std::span<const Verb> verbs = {};  // sub-verbs, as in `ghostrank profile show`
 };
 
@@ -47,6 +47,7 @@ int verb_profile(const Argv& argv);
 int verb_doctor(const Argv& argv);
 int verb_switch(const Argv& argv);
 int verb_nccl(const Argv& argv);
+int verb_place(const Argv& argv);
 int verb_topology(const Argv& argv);
 int verb_calibrate(const Argv& argv);
 int verb_help(const Argv& argv);

@@ -36,6 +36,8 @@ void require_whole(const BlobReader& r, std::size_t host) {
               ErrorKind::environment);
 }
 
+constexpr double kTightBps = 1e9;
+
 constexpr std::size_t kLongestSent = 1 << 16, kLongestShown = 60, kShownBefore = 20;
 
 // Of two values that differ, the first as an error shows it: whole if both are short, else from
@@ -184,6 +186,7 @@ class Assembly {
     for (auto& fabric : opened.fabrics) out_.fabrics.push_back(std::move(fabric));
     out_.packets = std::move(opened.packets);
     out_.interfaces = std::move(opened.interfaces);
+    out_.stream_bps = opened.stream_bps;
     for (std::size_t h = 0; h < out_.hosts.size(); ++h) {
       out_.hosts[h].provider = opened.providers[h];
       out_.hosts[h].transport = opened.transports[h];
@@ -216,8 +219,12 @@ class Assembly {
   void measure(std::chrono::nanoseconds awake) {
     if (virtual_) return;
     const bool wired = !flows_.flows().empty();
-    const bool probe = wired && spec_.run.probe_ms > 0;
-    if (wired && !probe && spec_.dilation == 0) {
+    share_cap();
+    // Below a tight cap a probe would take longer than its time, and tell nothing new.
+    const bool tight = out_.stream_bps > 0 && out_.stream_bps < kTightBps;
+    const bool probe = wired && spec_.run.probe_ms > 0 && !tight;
+    if (tight) out_.wire_bytes_per_second = out_.stream_bps / 8;
+    if (wired && !probe && !tight && spec_.dilation == 0) {
       throw Error(spec_.source_of("scale.dilation") +
                   ": scale.dilation: auto needs run.probe_ms > 0, or give a number");
     }
@@ -239,6 +246,22 @@ class Assembly {
     log_info("measured: the slowest engine needs ", out_.seconds_per_message * 1e9,
              " ns per message");
     if (probe) log_info("measured: the wire carries ", out_.wire_bytes_per_second * 1e-9, " GB/s");
+  }
+
+  // The tightest cap counts everywhere, so that all draw the same conclusions.
+  void share_cap() {
+    if (spec_.max_nic_bps <= 0) return;
+    BlobWriter mine;
+    mine.put(out_.stream_bps);
+    const std::vector<std::string> all = all_gather_or_throw(control_, mine.bytes());
+    for (std::size_t h = 0; h < all.size(); ++h) {
+      double theirs = 0;
+      BlobReader r(all[h]);
+      r.get(theirs);
+      require_whole(r, h);
+      if (theirs > 0)
+        out_.stream_bps = out_.stream_bps == 0 ? theirs : std::min(out_.stream_bps, theirs);
+    }
   }
 
   const JobSpec& spec_;

@@ -33,6 +33,7 @@ struct Ensemble {
   std::vector<std::unique_ptr<Packets>> switch_packets;
   std::vector<Fd> watched;                   // epoll sets for Fabric::watch(), by shard
   std::vector<CountedInterface> interfaces;  // used by the fabrics; none without a network
+  double stream_bps = 0;             // of the tightest cap of any process (SendCap); 0: none
   double wire_bytes_per_second = 0;  // payload, each process, both ways at once; 0: not measured
   double seconds_per_message = 0;    // of the slowest process; 0: not measured
 };

@@ -131,7 +131,7 @@ class FlowSetup {
       log_binding(e, bindings_[i]);
     }
     if (o.endpoints.empty()) o.endpoints.push_back(binding_of({.host = host_, .shard = shard}));
-    for (const EndpointBinding& b : o.endpoints) note_interfaces(b);
+    for (const EndpointBinding& b : o.endpoints) note_interfaces(b), note_cap(b);
     out_.fabrics.push_back(open_fabric(spec_.fabric.kind, o));
   }
 
@@ -143,6 +143,12 @@ class FlowSetup {
     log_info("rail ", rail, ": address ", binding.address.empty() ? "any" : binding.address,
              inside.empty() ? "" : " in namespace ", inside, ", provider ", spec_.fabric.provider,
              " asked for");
+  }
+
+  void note_cap(const EndpointBinding& binding) {
+    if (!binding.cap) return;
+    const double bps = binding.cap->stream_bps();
+    out_.stream_bps = out_.stream_bps == 0 ? bps : std::min(out_.stream_bps, bps);
   }
 
   void note_interfaces(const EndpointBinding& binding) {

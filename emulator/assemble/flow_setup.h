@@ -22,6 +22,7 @@ struct OpenedFlows {
   std::vector<std::unique_ptr<NetworkFabric>> fabrics;  // of this process, by shard
   std::vector<std::unique_ptr<Packets>> packets;  // likewise; empty if no scheme sends packets
   std::vector<CountedInterface> interfaces;       // that this process binds to, without duplicates
+  double stream_bps = 0;                          // of the tightest cap on them; 0: none has one
   // By process of the job:
   std::vector<std::string> providers, transports;
 };

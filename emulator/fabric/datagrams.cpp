@@ -58,8 +58,9 @@ class Datagrams final : public NetworkFabric {
     for (const FabricFlow& flow : flows) {
       const auto to = udp::Address::from(flow.address);
       flows_.push_back(std::make_unique<Flow>(
-          Flow{sockets_[static_cast<std::size_t>(flow.endpoint)].get(), to, flow.their_index,
-               ReliableSender(options_.mtu - to.ip_and_udp() - sizeof(Head)),
+          Flow{sockets_[static_cast<std::size_t>(flow.endpoint)].get(),
+               options_.endpoints[static_cast<std::size_t>(flow.endpoint)].cap.get(), to,
+               flow.their_index, ReliableSender(options_.mtu - to.ip_and_udp() - sizeof(Head)),
                ReliableReceiver(options_.keep_payload), flow.name}));
     }
   }
@@ -125,13 +126,14 @@ class Datagrams final : public NetworkFabric {
 
   struct Flow {
     const Fd* socket = nullptr;
+    SendCap* cap = nullptr;
     udp::Address to;
     std::uint32_t there = 0;  // its number at the other end
     ReliableSender sender;
     ReliableReceiver receiver;
     std::string name;      // of the other end, for errors
     bool owes = false;     // an acknowledgement; after poll(): the kernel had no room for it
-    bool blocked = false;  // the kernel had no room
+    bool blocked = false;  // the kernel had no room, or the cap was closed
   };
   struct Landing {
     std::vector<std::byte> bytes;
@@ -196,6 +198,10 @@ class Datagrams final : public NetworkFabric {
   void pump(Flow& f) {
     f.blocked = false;
     while (const auto packet = f.sender.due()) {
+      if (f.cap && !f.cap->is_open(monotonic_ns())) {
+        f.blocked = true;
+        return;
+      }
       Head head = head_of(f);
       head.number = packet->number;
       head.flags = static_cast<std::uint8_t>(kPacket | (packet->header ? kFirst : 0));
@@ -233,6 +239,11 @@ class Datagrams final : public NetworkFabric {
         return false;
       }
       if (errno == EMSGSIZE || errno == EINVAL) failure_ = cannot_be_sent(f, message, errno);
+    }
+    if (f.cap) {
+      std::size_t bytes = 0;
+      for (std::size_t i = 0; i < count; ++i) bytes += parts[i].iov_len;
+      f.cap->sent(bytes, 1, monotonic_ns());
     }
     f.owes = false;  // its head acknowledges
     return true;

@@ -14,13 +14,15 @@
 #include <vector>
 
 #include "emulator/fabric/fabric.h"
+#include "emulator/fabric/send_cap.h"
 #include "profiles/job/job.h"
 
 namespace ghostrank {
 
 struct EndpointBinding {
-  std::string address;            // local address to bind to; empty: any
-  std::string network_namespace;  // that its sockets belong to; empty: the thread's own
+  std::string address;                     // local address to bind to; empty: any
+  std::string network_namespace;           // that its sockets belong to; empty: the thread's own
+  std::shared_ptr<SendCap> cap = nullptr;  // on what they send; null: none
 };
 
 struct FabricOptions {

@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "emulator/common/monotonic.h"
 #include "emulator/common/ready_sockets.h"
 #include "emulator/common/require_fd.h"
 #include "emulator/host/network_namespace.h"
@@ -38,7 +39,8 @@ sockaddr_in ipv4(const std::string& address, std::uint16_t port, const char* wha
 // One member's socket with the datagrams that wait to be sent.
 class Member {
  public:
-  explicit Member(const SwitchSocket& wanted) : arrivals_(wanted.arrivals) {
+  explicit Member(const SwitchSocket& wanted)
+      : cap_(wanted.binding.cap), arrivals_(wanted.arrivals) {
     const InNamespace inside(wanted.binding.network_namespace);
     fd_ = require_fd(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     for (const int option : {SO_RCVBUF, SO_SNDBUF})
@@ -81,11 +83,13 @@ class Member {
     std::size_t sent = 0;
     int failed = 0;
     while (sent < count_ && failed == 0) {
+      if (cap_ && !cap_->is_open(monotonic_ns())) break;
       const std::size_t messages = describe(sent, out);
       const int n =
           sendmmsg(fd(), out.messages.data(), static_cast<unsigned>(messages), MSG_DONTWAIT);
       if (n > 0) {
         for (int m = 0; m < n; ++m) {
+          if (cap_) count_sent(sent, out.datagrams[m]);
           stats.sent += out.datagrams[m];
           sent += out.datagrams[m];
         }
@@ -137,7 +141,14 @@ class Member {
     return messages;
   }
 
+  void count_sent(std::size_t first, std::size_t datagrams) {
+    std::size_t bytes = 0;
+    for (std::size_t i = first; i < first + datagrams; ++i) bytes += waiting_[i].header.bytes;
+    cap_->sent(bytes, datagrams, monotonic_ns());
+  }
+
   Fd fd_;
+  std::shared_ptr<SendCap> cap_;  // null: none
   bool cuts_ = false;
   const Header arrivals_;
   std::array<Message, kBatch> waiting_;

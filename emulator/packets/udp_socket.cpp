@@ -9,6 +9,7 @@
 #include <netinet/udp.h>
 #include <utility>
 
+#include "emulator/common/monotonic.h"
 #include "emulator/host/network_namespace.h"
 #include "profiles/error.h"
 #include "switch/assert.h"
@@ -73,7 +74,7 @@ std::size_t Landing::receive(int fd, int& error, const Take& take) {
 
 // ---- The socket
 
-Socket::Socket(const EndpointBinding& binding, std::uint32_t mtu) {
+Socket::Socket(const EndpointBinding& binding, std::uint32_t mtu) : cap_(binding.cap) {
   std::string where = binding.address;
   if (!binding.network_namespace.empty())
     where += " in network namespace " + binding.network_namespace;
@@ -160,6 +161,10 @@ Socket::Sent Socket::flush(PacketStats& stats) {
   std::size_t gone = 0;
   Sent sent = Sent::well;
   while (gone < count_ && sent == Sent::well) {
+    if (cap_ && !cap_->is_open(monotonic_ns())) {
+      sent = Sent::no_room;
+      break;
+    }
     const std::size_t messages = describe(gone);
     const int taken =
         sendmmsg(fd(), messages_.data(), static_cast<unsigned>(messages), MSG_DONTWAIT);
@@ -167,6 +172,7 @@ Socket::Sent Socket::flush(PacketStats& stats) {
       std::size_t datagrams = 0;
       for (int m = 0; m < taken; ++m) datagrams += joined_[m];
       stats.sent += datagrams;
+      if (cap_) count_sent(gone, datagrams);
       gone += datagrams;
       continue;
     }
@@ -176,6 +182,12 @@ Socket::Sent Socket::flush(PacketStats& stats) {
   }
   forget(gone);
   return sent;
+}
+
+void Socket::count_sent(std::size_t first, std::size_t datagrams) {
+  std::size_t bytes = 0;
+  for (std::size_t i = first; i < first + datagrams; ++i) bytes += slots_[i].bytes();
+  cap_->sent(bytes, datagrams, monotonic_ns());
 }
 
 // Handles that the kernel did not take the first message, of `datagrams` datagrams.

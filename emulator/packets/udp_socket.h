@@ -85,7 +85,10 @@ class Socket {
   Sent go_on_after(int error, std::size_t datagrams, PacketStats& stats);
   void forget(std::size_t datagrams);
 
+  void count_sent(std::size_t first, std::size_t datagrams);
+
   Fd fd_;
+  std::shared_ptr<SendCap> cap_;  // null: none
   std::string address_;
   std::uint64_t most_bytes_ = 0;
   bool gso_ = false, gro_ = false;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -305,6 +306,7 @@ struct Capacity {
   // The part of dilation_needed that the wire alone needs: a wire that is too slow shows no
   // lateness.
   double wire_dilation = 1;
+  double cap_dilation = 0;  // the part that safety.max_rate_per_nic needs; 0: there is none
 };
 
 struct Span {  // for the Chrome trace; emulated time
@@ -335,6 +337,34 @@ struct SwitchReport {
   std::uint64_t memory_bytes = 0;           // of the job's slots; 0: unknown
 };
 
+// What ended the measured iterations of a run with an open end.
+enum class EndedBy : std::uint8_t {
+  nothing,  // it was stopped
+  duration,
+  interval,
+  max_seconds,
+  iterations,    // the most that are played
+  deterministic  // nothing varies: the fewest
+};
+inline constexpr std::pair<EndedBy, std::string_view> kEndedBy[] = {
+    {EndedBy::nothing, "stopped"},       {EndedBy::duration, "duration"},
+    {EndedBy::interval, "ci95_percent"}, {EndedBy::max_seconds, "max_seconds"},
+    {EndedBy::iterations, "iterations"}, {EndedBy::deterministic, "deterministic"}};
+
+inline std::string_view name_of(EndedBy by) {
+  for (const auto& [value, name] : kEndedBy)
+    if (value == by) return name;
+  return "";
+}
+
+// The measured iterations of a run with an open end (RunEnd).
+struct OpenEnd {
+  EndedBy by = EndedBy::nothing;
+  std::uint64_t iterations = 0;             // that have ended
+  std::uint32_t one_in = 1;                 // Result::iterations has about one in so many
+  std::vector<std::uint32_t> numbers = {};  // of those, from 0; empty: all
+};
+
 struct Result {
   std::string version;
   BuildFacts build = {};
@@ -349,8 +379,9 @@ struct Result {
   double played_wall_seconds = 0;           // of the measured iterations alone
   std::vector<IterationReport> iterations;  // measured ones; of several jobs, of the first
   std::vector<JobReport> jobs;              // empty: there is one
-  int iterations_asked = 0;                 // measured iterations if nothing interrupts the run
-  bool deterministic = false;               // virtual time, and nothing varies by chance
+  int iterations_asked = 0;         // measured iterations if nothing interrupts the run; 0: open
+  std::optional<OpenEnd> open_end;  // empty: the number of iterations was given
+  bool deterministic = false;       // virtual time, and nothing varies by chance
   std::vector<CollectiveReport> collectives;
   double wire_bytes_per_iteration = 0, messages_per_iteration = 0;  // between emulated nodes
   double intra_node_bytes_per_iteration = 0, intra_node_messages_per_iteration = 0;
@@ -382,6 +413,12 @@ struct Result {
   std::vector<std::string> notes;  // remarks a reader must know
   std::string interrupted;         // why the run ended early; empty if complete
 };
+
+// How many measured iterations have ended, kept or not; of several jobs, of the first.
+inline double iterations_played(const Result& result) {
+  return static_cast<double>(result.open_end ? result.open_end->iterations
+                                             : result.iterations.size());
+}
 
 // The lowest of the collectives' rows: what the whole job may claim.
 inline Exactness exactness_of(const Result& result) {

@@ -18,6 +18,8 @@ struct Unit {
 constexpr std::array kRateUnits{Unit{"Tbps", 1e12}, Unit{"Gbps", 1e9}, Unit{"Mbps", 1e6},
                                 Unit{"Kbps", 1e3},  Unit{"kbps", 1e3}, Unit{"bps", 1}};
 
+constexpr std::array kTimeUnits{Unit{"s", 1}, Unit{"m", 60}, Unit{"h", 3600}, Unit{"d", 86400}};
+
 constexpr double kKibi = 1024;
 constexpr std::array kSizeUnits{Unit{"TiB", kKibi* kKibi* kKibi* kKibi},
                                 Unit{"GiB", kKibi* kKibi* kKibi},
@@ -86,6 +88,8 @@ std::optional<double> parse_rate(std::string_view text) {
   if (text == "0" || text == "unlimited") return 0;
   return scaled(text, kRateUnits);
 }
+
+std::optional<double> parse_duration(std::string_view text) { return scaled(text, kTimeUnits); }
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
   std::optional<double> bytes = scaled(text, kSizeUnits);

@@ -437,10 +437,21 @@ struct Background {
   std::string source;             // "FILE:LINE:COL"
 };
 
+// When the measured iterations end, if not after a given number: with one of the two, at least
+// RunSpec::iterations are played.
+struct RunEnd {
+  double duration = 0;       // seconds: of the wall clock, on fabric virtual emulated; 0: none
+  double ci95 = 0;           // half of the mean step's 95 % interval over the mean; 0: none
+  double max_seconds = 600;  // wall, beside ci95
+
+  bool is_open() const { return duration > 0 || ci95 > 0; }
+};
+
 struct RunSpec {
   int iterations = 5;
   int warmup = 1;
   double min_seconds = 0;  // wall time; more iterations are played if they end sooner
+  RunEnd end;
   bool verify = false;
   std::uint64_t seed = 1;
   double jitter = 0;            // relative standard deviation of compute delays, lognormal
@@ -585,6 +596,9 @@ struct JobSpec {
   std::vector<HostEntry> hosts;                // empty: one process per launched host
   Placement placement;
   double dilation = 0;  // 0: auto
+  // At which a process sends at most from an interface of its machine, bits per second, all headers
+  // counted; 0: unlimited.
+  double max_nic_bps = 0;
   FabricSpec fabric;
   SwitchSpec network_switch;
   RunSpec run;

@@ -28,6 +28,7 @@
 #include "profiles/load/sections/key_servers.h"
 #include "profiles/load/sections/network.h"
 #include "profiles/load/sections/parallel.h"
+#include "profiles/load/sections/run.h"
 #include "profiles/load/several_jobs.h"
 #include "profiles/load/tree.h"
 #include "profiles/model/model.h"
@@ -133,19 +134,6 @@ void read_fabric(const Settings& in, const Algorithms& own, FabricSpec& out) {
   out.framing = framing_named(in.text("fabric.framing"), out.packets.mtu);
 }
 
-void read_run(const Settings& in, RunSpec& out) {
-  out.iterations = in.small("run.iterations");
-  out.warmup = in.small("run.warmup");
-  out.min_seconds = in.number("run.min_seconds");
-  out.verify = in.boolean("run.verify");
-  out.seed = in.integer("run.seed");
-  out.jitter = in.number("run.jitter");
-  out.compute_slowdown = in.number("run.compute_slowdown");
-  out.stall_timeout_s = in.number("run.stall_timeout_s");
-  out.shards = in.small("run.shards");
-  out.probe_ms = in.small("run.probe_ms");
-}
-
 // DeepSpeed reduces gradients in the parameters' type unless its communication_data_type is given.
 void read_precision(const Settings& in, Framework framework, Precision& out) {
   out.parameters = *parse_data_type(in.text("precision.parameters"));
@@ -203,6 +191,20 @@ int gpus_of(const Settings& in, const std::string& near) {
   return cluster.rank_nodes() * cluster.gpus_per_node;
 }
 
+// Refuses what is only played over a given number of iterations: ratios that follow the network,
+// which are kept for each, and failures, whose time counts from the start of a segment.
+void check_open_end(const Settings& in, const JobSpec& spec) {
+  if (!spec.run.end.is_open()) return;
+  const char* const key = spec.compression && spec.compression->adapts ? "compression.budget_ms"
+                          : spec.cluster.servers.fails >= 0            ? "servers.fails"
+                          : !spec.network_switch.fails_at.empty()      ? "switch.fails_at_us"
+                                                                       : nullptr;
+  if (!key) return;
+  fail(in.at(key).mark,
+       std::string(key) + " is played over a given number of iterations; leave out " +
+           std::string(key_of_open_end(spec.run.end)) + ", and raise run.iterations");
+}
+
 JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const YamlValue* device,
                   const std::string& near) {
   JobSpec spec;
@@ -219,6 +221,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   if (in.text("training.task") == "logistic")
     spec.training = TrainingSpec{in.small("training.samples"), in.number("training.rate"),
                                  in.number("training.vote")};
+  check_open_end(in, spec);
   spec.variants = read_variants(in.at("variants"));
   spec.events = read_events(in.at("events"), spec);
   return spec;
@@ -310,6 +313,7 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
   spec.cluster.nic_rates = read_nic_rates(in.at("cluster.nic.rates"), near, spec.cluster);
   read_network_switch(in, near, spec);
   read_run(in, spec.run);
+  spec.max_nic_bps = read_max_rate(in.at("safety.max_rate_per_nic"));
   if (spec.fabric.network == NetworkModel::flow && spec.run.verify)
     fail(in.at("fabric.network").mark,
          "fabric.network: flow plays calls, not the messages whose data run.verify compares; use "

@@ -164,6 +164,9 @@ void check_outer(const Settings& outer) {
     refuse("fabric.kind", kind + " does not play several jobs; use memory or virtual");
   if (outer.number("run.min_seconds") > 0)
     refuse("run.min_seconds", "several jobs play run.iterations; leave it out");
+  for (const std::string_view key : {"run.duration", "run.until.ci95_percent"})
+    if (outer.given(key) && outer.text(key) != "0" && !outer.text(key).empty())
+      refuse(key, "several jobs play run.iterations; leave it out");
   if (outer.given("hosts") && outer.text("hosts") != "[]")
     refuse("hosts", "several jobs are played by one process; leave it out");
 }

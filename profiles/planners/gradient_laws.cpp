@@ -315,9 +315,14 @@ class LawsByTensor {
   GradientLaws laws_;
 };
 
+// Stands for the last iteration of a run whose number of them is open.
+constexpr std::int64_t kFarIteration = 1'000'000'000;
+
 // Refuses a drift with which a law is invalid in the job's last iteration.
 void check_drift(const GradientLaws& laws, const Settings& in) {
-  const std::int64_t last = in.integer("run.warmup") + in.integer("run.iterations") - 1;
+  const bool open = in.given("run.duration") || in.number("run.until.ci95_percent") > 0;
+  const std::int64_t last =
+      open ? kFarIteration : in.integer("run.warmup") + in.integer("run.iterations") - 1;
   for (const GradientLaw& law : laws.laws) {
     if (!law.drift.moves()) continue;
     const GradientLaw then = law.in(static_cast<std::uint32_t>(last));

@@ -78,7 +78,7 @@ TEST(Manual, KnowsEveryVerbWithItsOwn) {
   Words lines;
   for (const Command& command : all_commands()) lines.insert(line_of(command));
   for (const Verb& verb : all_verbs())
-    EXPECT_EQ(lines.contains(std::string(verb.name)), verb.play != nullptr) << verb.name;
+    EXPECT_TRUE(lines.contains(std::string(verb.name))) << verb.name;
   EXPECT_TRUE(lines.contains("profile show"));
   EXPECT_TRUE(lines.contains("switch counters"));
   EXPECT_TRUE(lines.contains("profile export"));
@@ -95,7 +95,6 @@ TEST(Manual, PagesHaveEveryOptionOfEveryVerb) {
 TEST(Manual, PagesOfVerbsWithVerbsNameThem) {
   for (const Command& command : all_commands())
     for (const Verb& verb : command.verbs) {
-      if (verb.play == nullptr) continue;
       const std::string page = plain(man_page(command));
       EXPECT_THAT(page, HasSubstr(".TP\n" + std::string(verb.name) + "\n"));
       EXPECT_THAT(page, HasSubstr(page_name(command.facts) + "-" + std::string(verb.name) + "(1)"));

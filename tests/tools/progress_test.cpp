@@ -31,6 +31,13 @@ TEST(Progress, SaysWhereTheRunIsAndWhatIsLeft) {
   EXPECT_EQ(progress_text({-1, 5, 1, 0, 0, 0}), "warm-up 1/1    0 %  elapsed 100 ms");
 }
 
+TEST(Progress, OfAnOpenEndSaysHowWellTheMeanIsKnown) {
+  EXPECT_EQ(progress_text({41, 0, 1, 0.3124, 0.25, 12, 0.02, 0.01}),
+            "iteration 42  step 312.4 ms  mean ± 2 % of ± 1 %   25 %  elapsed 12 s  left 36 s");
+  EXPECT_EQ(progress_text({41, 0, 1, 0.3124, 0.25, 12, 0.02, 0}),
+            "iteration 42  step 312.4 ms   25 %  elapsed 12 s  left 36 s");
+}
+
 TEST(Progress, InALogAppearsAtMostEveryTenSeconds) {
   const std::string log = played(Progress::Mode::plain, 5, 4);  // iterations end at 4, 8, ... 24 s
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2);

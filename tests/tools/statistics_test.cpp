@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "emulator/result/mean_interval.h"
+
 namespace ghostrank {
 namespace {
 

@@ -1,7 +1,7 @@
 // Golden transcripts of the command: transcripts/*.txt hold commands and their output.
 //
-//   $ ghostrank place
-//   ghostrank: place is not available yet
+//   $ ghostrank sing
+//   ghostrank: there is no verb 'sing'; 'ghostrank --help' lists them
 //   [2]
 //
 // A line "$ ..." runs in the transcripts' folder, where $PACKET_SERVER is the example of a scheme;

@@ -55,6 +55,7 @@ class Steps {
       run.job.spec.device.memory_bytes = 0;  // it ran
       run.job.spec.device.measured = nullptr;
       run.job.spec.run.min_seconds = 0;
+      run.job.spec.run.end = {};
     }
   }
 

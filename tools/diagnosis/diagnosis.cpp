@@ -19,10 +19,9 @@ double median_of(const Result& result, double IterationReport::*field) {
   return median(std::move(values));
 }
 
+// Of a sample, scaled up to all.
 double seconds_of_all(const Result& result) {
-  double seconds = 0;
-  for (const IterationReport& i : result.iterations) seconds += i.seconds;
-  return seconds;
+  return mean_seconds(result.iterations) * iterations_played(result);
 }
 
 std::optional<double> time_of_calls(const Result& result) {

@@ -50,7 +50,7 @@ void find_stalls(const StepFigures& step, std::vector<Cause>& findings) {
   findings.push_back(
       {"stalls",
        "stalls",
-       seconds / static_cast<double>(result.iterations.size()),
+       seconds / iterations_played(result),
        false,
        {"nothing moved " + humane_count(stalls, "time") + ", for " + humane_seconds(wall) +
         " of wall time in all"},

@@ -7,7 +7,6 @@ namespace {
 void add(std::vector<Command>& commands, std::span<const Verb> verbs,
          const std::vector<std::string>& before) {
   for (const Verb& verb : verbs) {
-    if (verb.play == nullptr) continue;
     Command command;
     if (verb.verbs.empty())
       command.facts = described(verb.play, {"ghostrank", std::string(verb.name)});

@@ -23,8 +23,7 @@ std::string quoted(std::string_view text) {
 
 std::vector<std::string> available(std::span<const Verb> verbs) {
   std::vector<std::string> names;
-  for (const Verb& verb : verbs)
-    if (verb.play != nullptr) names.emplace_back(verb.name);
+  for (const Verb& verb : verbs) names.emplace_back(verb.name);
   return names;
 }
 
@@ -85,8 +84,7 @@ std::string zsh_case(const Command& command) {
   if (!command.verbs.empty()) {
     text += "      verbs=(";
     for (const Verb& verb : command.verbs)
-      if (verb.play != nullptr)
-        text += "\n        " + quoted(std::string(verb.name) + ":" + escaped(verb.synopsis, "\\"));
+      text += "\n        " + quoted(std::string(verb.name) + ":" + escaped(verb.synopsis, "\\"));
     text += ")\n      _describe -t verbs verb verbs\n";
   }
   text += "      _arguments -s";
@@ -216,8 +214,7 @@ std::string fish_completion(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     const std::string line = fish_line(command);
     for (const Verb& verb : command.verbs)
-      if (verb.play != nullptr)
-        text += line + " -a " + std::string(verb.name) + " -d " + fish_quoted(verb.synopsis) + "\n";
+      text += line + " -a " + std::string(verb.name) + " -d " + fish_quoted(verb.synopsis) + "\n";
     for (const OptionFacts& option : command.facts.options)
       if (!option.positional) text += fish_option(command, option);
     if (takes_file_by_place(command.facts)) text += line + " -F\n";

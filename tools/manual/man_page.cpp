@@ -84,7 +84,6 @@ std::string options(const CommandFacts& facts) {
 std::string verbs(const Command& command) {
   std::string text;
   for (const Verb& verb : command.verbs) {
-    if (verb.play == nullptr) continue;
     if (text.empty()) text = ".SH VERBS\n";
     text += ".TP\n\\fB" + roff(verb.name) + "\\fR\n" + roff(verb.synopsis) + "\n";
   }
@@ -113,7 +112,7 @@ std::string see_also(const Command& command) {
   };
   if (!command.facts.words.empty()) add("ghostrank");
   for (const Verb& verb : command.verbs)
-    if (verb.play != nullptr) add(page_name(command.facts) + "-" + std::string(verb.name));
+    add(page_name(command.facts) + "-" + std::string(verb.name));
   return text + "\n";
 }
 

@@ -43,10 +43,19 @@ Json iteration_json(const IterationReport& i) {
           {"bubble_seconds", i.bubble_seconds}};
 }
 
+// Of a sample, each says which one it is.
 Json iterations_json(const Result& result) {
   Json list = Json::array();
-  for (const IterationReport& i : result.iterations) list.push_back(iteration_json(i));
+  for (const IterationReport& i : result.iterations) {
+    list.push_back(iteration_json(i));
+    if (result.open_end && !result.open_end->numbers.empty())
+      list.back()["iteration"] = result.open_end->numbers[list.size() - 1];
+  }
   return list;
+}
+
+Json open_end_json(const OpenEnd& end) {
+  return {{"by", name_of(end.by)}, {"iterations", end.iterations}, {"kept_one_in", end.one_in}};
 }
 
 Json step_time_json(const Result& result) {
@@ -306,6 +315,7 @@ Json to_json(const Result& result) {
             {"played_wall_seconds", result.played_wall_seconds},
             {"iterations", iterations_json(result)},
             {"step_time", step_time_json(result)}};
+  if (result.open_end) json["open_end"] = open_end_json(*result.open_end);
   if (!result.jobs.empty()) json["jobs"] = jobs_json(result);
   json.update(throughput_json(result));
   json["collectives"] = collectives_json(result);

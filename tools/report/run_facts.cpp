@@ -57,7 +57,9 @@ std::string step_line(const Result& result) {
             humane_seconds(s.ci95->second) + "] (95 %)";
   }
   if (s.p99 && valid(result, "step_time.p99")) text += ", p99 " + humane_seconds(*s.p99);
-  text += ", " + humane_count(static_cast<double>(seconds.size()), "iteration");
+  text += ", " + humane_count(iterations_played(result), "iteration");
+  if (result.open_end && result.open_end->one_in > 1)
+    text += " (figures of " + humane_count(static_cast<double>(seconds.size())) + ")";
   if (s.cv && (varies || !result.deterministic) && valid(result, "step_time.cv"))
     text += ", cv " + humane_percent(*s.cv);
   if (result.deterministic) text += ", deterministic";

@@ -72,8 +72,8 @@ std::string verdict(const Result& result) {
   const Fidelity& f = result.fidelity;
   const std::string valid = f.valid_for.empty() ? "" : "; valid for " + join(f.valid_for, ", ");
   if (!result.interrupted.empty()) {
-    std::string played =
-        std::to_string(result.iterations.size()) + " of " + std::to_string(result.iterations_asked);
+    std::string played = std::to_string(static_cast<std::uint64_t>(iterations_played(result)));
+    if (!result.open_end) played += " of " + std::to_string(result.iterations_asked);
     if (!result.jobs.empty()) {  // each plays on until all have enough
       played.clear();
       for (const JobReport& job : result.jobs)
@@ -139,6 +139,10 @@ std::string announcement(const LoadedJob& job, const Result& started, const Pain
                      needs + " in a step of at least " + humane_seconds(c.step_seconds_at_least) +
                          (job.spec.run.jitter > 0 ? " without jitter" : "")});
   }
+  if (c.cap_dilation > 0)
+    facts.push_back({"most from an interface", humane_bits(job.spec.max_nic_bps) +
+                                                   " (safety.max_rate_per_nic): dilation " +
+                                                   significant(c.cap_dilation) + " or more"});
   facts.push_back({"least dilation", significant(c.dilation_needed)});
   facts.push_back({"dilation", dilation_line(job, started)});
   return paint.dim(render(facts)) + "\n";
@@ -150,12 +154,13 @@ std::string iterations_csv(const Result& result) {
       "exposed_comm_seconds,bubble_seconds,faithful\n";
   const HostReport host = result.hosts.empty() ? HostReport{} : result.hosts.front();
   char row[256];
+  const bool sampled = result.open_end && !result.open_end->numbers.empty();
   for (std::size_t i = 0; i < result.iterations.size(); ++i) {
     const IterationReport& it = result.iterations[i];
     std::snprintf(
         row, sizeof row, ",%d,%.10g,%zu,%.10g,%.10g,%.10g,%.10g,%s\n", result.ranks,
-        result.dilation, i, it.seconds, it.compute_seconds, it.exposed_comm_seconds,
-        it.bubble_seconds,
+        result.dilation, sampled ? result.open_end->numbers[i] : i, it.seconds, it.compute_seconds,
+        it.exposed_comm_seconds, it.bubble_seconds,
         result.fidelity.modelled ? "modelled" : (result.fidelity.faithful ? "true" : "false"));
     text += csv_cell(result.job_name) + "," + host.provider + "," + host.transport + row;
   }

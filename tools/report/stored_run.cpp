@@ -243,6 +243,20 @@ InterfaceReport interface_in(const Field& interface) {
   return out;
 }
 
+std::optional<OpenEnd> open_end_in(const Field& root) {
+  const Field end = root["open_end"];
+  if (end.missing()) return std::nullopt;
+  OpenEnd out;
+  for (const auto& [by, name] : kEndedBy)
+    if (end["by"].text() == name) out.by = by;
+  out.iterations = end["iterations"].count();
+  out.one_in = static_cast<std::uint32_t>(std::max(1, end["kept_one_in"].small()));
+  if (out.one_in > 1)
+    for (const Field& one : root["iterations"].items())
+      out.numbers.push_back(static_cast<std::uint32_t>(one["iteration"].count()));
+  return out;
+}
+
 StallReport stall_in(const Field& stall) {
   StallReport out{stall["start_s"].number_or(0),
                   stall["seconds"].number_or(0),
@@ -365,7 +379,8 @@ Result result_in(const Field& root) {
   for (const Field& one : root["iterations"].items())
     result.iterations.push_back(iteration_in(one));
   for (const Field& job : root["jobs"].items()) result.jobs.push_back(job_in(job));
-  result.iterations_asked = config["run"]["iterations"].small();
+  result.open_end = open_end_in(root);
+  result.iterations_asked = result.open_end ? 0 : config["run"]["iterations"].small();
   result.deterministic = root["step_time"]["deterministic"].truth();
   for (const Field& call : root["collectives"].items())
     result.collectives.push_back(collective_in(call));

@@ -23,7 +23,4 @@ Summary summarize(std::span<const double> samples);
 // alone, so that chance adds no doubt.
 Summary summarize_exact(std::span<const double> samples);
 
-// Two-sided 95 % quantile of Student's t.
-double student_t95(int degrees_of_freedom);
-
 }  // namespace ghostrank

@@ -24,13 +24,17 @@ std::string cut(std::string text, int width) {
 
 std::string progress_text(const ProgressState& state) {
   const std::string where =
-      state.iteration < 0
-          ? "warm-up " + std::to_string(state.warmup + state.iteration + 1) + "/" +
-                std::to_string(state.warmup)
+      state.iteration < 0 ? "warm-up " + std::to_string(state.warmup + state.iteration + 1) + "/" +
+                                std::to_string(state.warmup)
+      : state.iterations == 0
+          ? "iteration " + std::to_string(state.iteration + 1)
           : "iteration " + std::to_string(std::min(state.iteration + 1, state.iterations)) + "/" +
                 std::to_string(state.iterations);
   std::string text = where;
   if (state.step_seconds > 0) text += "  step " + humane_seconds(state.step_seconds);
+  if (state.iteration >= 0 && state.half_width > 0 && state.wanted_half_width > 0)
+    text += "  mean ± " + humane_percent(state.half_width) + " of ± " +
+            humane_percent(state.wanted_half_width);
   std::array<char, 16> percent{};
   std::snprintf(percent.data(), percent.size(), "  %3.0f %%", state.fraction * 100);
   text += percent.data();
@@ -41,10 +45,12 @@ std::string progress_text(const ProgressState& state) {
   return text;
 }
 
-Progress::Progress(std::FILE* out, Mode mode, int warmup, int iterations) : out_(out), mode_(mode) {
+Progress::Progress(std::FILE* out, Mode mode, int warmup, int iterations, double wanted_half_width)
+    : out_(out), mode_(mode) {
   state_.iteration = -warmup;
   state_.iterations = iterations;
   state_.warmup = warmup;
+  state_.wanted_half_width = wanted_half_width;
 }
 
 void Progress::plays(int iterations, bool measured) {

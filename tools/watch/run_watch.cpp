@@ -17,7 +17,8 @@ RunWatch::RunWatch(const LoadedJob& job, Result identity, WatchOptions options)
       options_(std::move(options)),
       setting_up_("setting up the ranks",
                   options_.first && options_.progress == Progress::Mode::live),
-      progress_(stderr, options_.progress, job.spec.run.warmup, job.spec.run.iterations) {}
+      progress_(stderr, options_.progress, job.spec.run.warmup, job.spec.run.iterations,
+                job.spec.run.end.ci95) {}
 
 void RunWatch::keep(const std::string& line) {
   const std::string why = kept_.keep(line);
@@ -43,15 +44,20 @@ void RunWatch::on_start(const Result& started) {
 void RunWatch::on_play(int iterations, bool measured) {
   if (measured) {  // maybe once more
     kept_.empty();
+    sample_ = {};
     keep(partial_header(identity_));
   }
   progress_.plays(iterations, measured);
 }
 
 void RunWatch::on_iteration(int index, const IterationReport& report) {
-  if (index >= 0) keep(partial_iteration(index, report));
+  // Of a long run with an open end, a sample: the file grows with the logarithm of their number.
+  if (index >= 0 && (!job_.spec.run.end.is_open() || sample_.add(report)))
+    keep(partial_iteration(index, report));
   progress_.iteration_ended(index, report.seconds);
 }
+
+void RunWatch::on_precision(double half_width) { progress_.knows_mean_to(half_width); }
 
 void RunWatch::on_progress(double fraction, double wall_seconds) {
   progress_.advanced(fraction, wall_seconds);

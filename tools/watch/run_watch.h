@@ -8,6 +8,7 @@
 #include <string>
 
 #include "emulator/engine.h"
+#include "emulator/result/kept_iterations.h"
 #include "profiles/load/load.h"
 #include "tools/watch/kept_lines.h"
 #include "tools/watch/patience.h"
@@ -29,6 +30,7 @@ class RunWatch final : public Observer {
   void on_start(const Result& started) override;
   void on_play(int iterations, bool measured) override;
   void on_iteration(int index, const IterationReport& report) override;
+  void on_precision(double half_width) override;
   void on_progress(double fraction, double wall_seconds) override;
   void on_dilation(double from, double to, const std::string& why) override;
 
@@ -44,6 +46,7 @@ class RunWatch final : public Observer {
   Patience setting_up_;  // until the start
   Progress progress_;
   KeptLines kept_;
+  KeptIterations sample_;  // which iterations of a run with an open end have a line
 };
 
 }  // namespace ghostrank

@@ -132,6 +132,7 @@ class Endpoints final : public NetworkFabric {
   void close_all_open();
   void enqueue(int flow, Outgoing& out);
   bool post_next(int flow);
+  bool is_capped(const FlowState& flow);
   ssize_t post(FlowState& flow, const fi_msg& posting);
 
   std::chrono::steady_clock::time_point awake_until(std::chrono::steady_clock::time_point now,
@@ -162,6 +163,7 @@ class Endpoints final : public NetworkFabric {
   std::vector<int> open_;    // flows with an open message or frame
   std::deque<int> pending_;  // flows with something to post, served in turn
   bool provider_full_ = false;
+  std::int64_t capped_until_ns_ = 0;  // when a cap on what is sent opens; 0: none is closed
   std::vector<FlowState> flows_;
   Reassembly reassembly_{0, 0, false};
   std::vector<Message> ready_;

@@ -11,6 +11,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "emulator/common/monotonic.h"
 #include "emulator/fabric/ofi/endpoint.h"
 #include "emulator/host/network_namespace.h"
 
@@ -135,7 +136,7 @@ void Endpoints::flush() {
 // Posts the flow's next fragment. Returns false when there is no room.
 bool Endpoints::post_next(int flow) {
   FlowState& state = flows_[flow];
-  if (free_slots_.empty() || state.next - state.oldest >= kWindow) return false;
+  if (free_slots_.empty() || state.next - state.oldest >= kWindow || is_capped(state)) return false;
   Outgoing& out = *state.first;
   SendSlot& slot = *free_slots_.back();
   const std::uint64_t total = out.message.header.bytes;
@@ -172,11 +173,22 @@ bool Endpoints::post_next(int flow) {
          "; check that its process is alive and that no firewall is in between");
     return false;
   }
+  if (SendCap* const cap = options_.endpoints[state.flow.endpoint].cap.get())
+    cap->sent(sizeof(Header) + bytes, 0, monotonic_ns());
   free_slots_.pop_back();
   slot.outgoing = &out;
   slot.flow = flow;
   slot.number = state.next++;
   if (++out.posted == fragments_of(total)) state.first = out.next;
+  return true;
+}
+
+// Whether the cap of the flow's endpoint is closed; then remembers when one opens next.
+bool Endpoints::is_capped(const FlowState& state) {
+  const SendCap* const cap = options_.endpoints[state.flow.endpoint].cap.get();
+  if (!cap || cap->is_open(monotonic_ns())) return false;
+  const std::int64_t opens = cap->opens_ns();
+  capped_until_ns_ = capped_until_ns_ == 0 ? opens : std::min(capped_until_ns_, opens);
   return true;
 }
 
@@ -264,6 +276,7 @@ void Endpoints::on_received(RecvSlot& slot, std::size_t bytes) {
 bool Endpoints::drive() {
   if (flows_.empty() || !failure_.empty()) return !failure_.empty();
   provider_full_ = false;
+  capped_until_ns_ = 0;
   const bool progressed = read_completions();
   post_receives();
   if (!pending_.empty()) flush();
@@ -388,6 +401,11 @@ void Endpoints::wait(std::chrono::nanoseconds timeout, std::chrono::nanoseconds 
 // that had no room may get some without signalling the queue, so then it blocks for kRetry at most.
 void Endpoints::sleep(std::chrono::nanoseconds timeout) {
   if (provider_full_) timeout = std::min<std::chrono::nanoseconds>(timeout, kRetry);
+  if (capped_until_ns_ > 0) {
+    const std::chrono::nanoseconds closed(
+        std::max<std::int64_t>(0, capped_until_ns_ - monotonic_ns()));
+    timeout = std::min(timeout, closed);
+  }
   fid* queue = &domain_.cq->fid;
   if (fi_trywait(domain_.fabric.get(), &queue, 1) != FI_SUCCESS) return;
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(timeout);

@@ -8,6 +8,7 @@ namespace {
 
 // 2^53 - 1: every JSON reader keeps integers up to it exactly.
 constexpr double kMaxSeed = 9007199254740991;
+constexpr double kMostUntil = 100'000;  // iterations of run.until: a result keeps so many
 
 constexpr std::array kKeys{
     Key{"run.iterations", KeyType::integer, "5", "training steps that are measured", 1, 1e6},
@@ -39,9 +40,21 @@ constexpr std::array kKeys{
         "then several hosts need scale.dilation",
         0, 60000}
         .on("ofi packets"),
-    Key{"run.duration", KeyType::string, kAbsent, "run for so long", 0, 0, "", "", kLater},
-    Key{"run.until", KeyType::any, kAbsent, "run until the mean is known well enough", 0, 0, "", "",
-        kLater},
+    Key{"run.duration", KeyType::string, kAbsent,
+        "how long the measured steps last, as 90s, 30m, 24h or 7d: wall time, on fabric virtual "
+        "emulated; at least run.iterations are played"},
+    Key{"run.until.ci95_percent", KeyType::number, "0",
+        "measure until the 95 % interval of the mean step (step_time.ci95) reaches at most so many "
+        "percent of the mean to either side; 0: play run.iterations",
+        0, 100},
+    Key{"run.until.min_iterations", KeyType::integer, "30",
+        "the fewest iterations; run.iterations, if those are more", 2, kMostUntil}
+        .unless("run.until.ci95_percent", "0"),
+    Key{"run.until.max_seconds", KeyType::number, "600",
+        "wall seconds of the measured iterations after which they end all the same; looked at once "
+        "the fewest are played",
+        0.001, 1e7}
+        .unless("run.until.ci95_percent", "0"),
 
     Key{"events", KeyType::any, "[]",
         "what happens at given times of the measured iterations: marks, ranks that compute more "
@@ -53,7 +66,9 @@ constexpr std::array kKeys{
         "what `ghostrank compare` plays of the job if no flag names variants: {NAME: 'key=value "
         "...'}; other verbs take the job as it is"},
     Key{"safety.max_rate_per_nic", KeyType::string, "none",
-        "upper bound of the rate at which a NIC sends", 0, 0, "", "", kLater}};
+        "the most that a process sends from an interface of its machine, as 10Gbps, whatever is "
+        "emulated; headers of frames count, what TCP sends again does not"}
+        .on("ofi packets")};
 
 }  // namespace
 

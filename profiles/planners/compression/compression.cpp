@@ -387,11 +387,16 @@ std::map<std::uint32_t, TensorRange> ranges_of_laws(const JobSpec& spec, const W
 
 // Gives every step a program of its own, because ranks send other numbers of elements in each.
 void plan_steps(const JobSpec& spec, Workload& workload, Shared& shared) {
-  if (spec.run.verify && spec.run.min_seconds > 0)
-    throw Error(spec.source_of("run.min_seconds") + ": payloads of " +
+  const std::string_view longer = spec.run.min_seconds > 0    ? "run.min_seconds"
+                                  : spec.run.end.duration > 0 ? "run.duration"
+                                  : spec.run.end.ci95 > 0     ? "run.until.ci95_percent"
+                                                              : "";
+  if (spec.run.verify && !longer.empty())
+    throw Error(spec.source_of(std::string(longer)) + ": payloads of " +
                 std::string(spec.compression->method->name) +
                 " change their sizes from step to step and are planned for run.iterations of them; "
-                "leave run.min_seconds out of verified runs");
+                "leave " +
+                std::string(longer) + " out of verified runs");
   const Program& steady = workload.roles.front().iterations.back();
   shared.steps =
       std::make_unique<StepSizes>(spec, workload, rows_of_tensors(spec), calls_of(steady));

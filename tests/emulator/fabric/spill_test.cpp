@@ -73,7 +73,7 @@ TEST(Spill, OfIterationsPlayedOneByOneSaysThatItsFileHasOneOfThem) {
       one.spilled = &in_files == &files.front() ? 0 : 1;
       one.in_files = in_files;
       one.spill_paths = {"pairs.csv"};
-      series.add(std::move(one), {}, {}, 1);
+      series.add(std::move(one), 1, {}, {}, 1);
     }
     Result result;
     report_segment({}, {}, {}, series.take_sum(), {}, {1}, result);

@@ -330,6 +330,37 @@ TEST(OverLibfabric, ProcessesAgreeOnHowLongToMeasure) {
   EXPECT_GT(std::stoi(outcomes[0].said), 2);
 }
 
+TEST(OverLibfabric, ProcessesAndTheirShardsStopAfterTheSameIterationOfAnOpenEnd) {
+  for (const RunEnd& end : {RunEnd{.duration = 0.6}, RunEnd{.ci95 = 0.05, .max_seconds = 3}}) {
+    const auto outcomes = testing::run_processes(2, [&](const World& world) {
+      const auto control = Control::meet(world);
+      SmallJob job(4, 1, FabricKind::ofi);
+      job.spec.dilation = 20;
+      job.spec.run.shards = 2;
+      job.spec.run.warmup = 1;
+      job.spec.run.iterations = 3;
+      job.spec.run.jitter = 0.3;
+      job.spec.run.end = end;
+      job.compute(kPicosPerMilli).collective(Func::all_reduce, 1000);
+      const Result result = job.run(*control);
+      if (world.rank == 0) {
+        EXPECT_GE(result.iterations.size(), 3u);
+        EXPECT_NE(result.open_end->by, EndedBy::nothing);
+        EXPECT_EQ(result.open_end->iterations, result.iterations.size());
+        // Every rank has played as many: what each sent divides by them.
+        SmallJob given = job;
+        given.spec.fabric.kind = FabricKind::virtual_time;
+        given.spec.run.end = {};
+        EXPECT_EQ(testing::ledger_text(result), testing::ledger_text(given.run()));
+      }
+      control->close();
+      return result.interrupted;
+    });
+    testing::expect_all_ok(outcomes);
+    for (const auto& outcome : outcomes) EXPECT_EQ(outcome.said, "");
+  }
+}
+
 SmallJob small_job() {
   SmallJob job(2, 1, FabricKind::ofi);
   return job.collective(Func::all_reduce, 1000);

@@ -209,6 +209,24 @@ TEST(Config, FillsEveryPartOfTheJob) {
   EXPECT_EQ(job.run.shards, 2);
 }
 
+TEST(Config, ReadsWhenARunEndsAndWhatItMustNotExceed) {
+  const JobSpec timed = load_text(kHead + "run: {duration: 1.5h}\n").spec;
+  EXPECT_EQ(timed.run.end.duration, 5400);
+  EXPECT_EQ(timed.run.iterations, 5) << "at least";
+  const JobSpec until =
+      load_text(kHead + "run: {until: {ci95_percent: 0.5, max_seconds: 60}}\n").spec;
+  EXPECT_EQ(until.run.end.ci95, 0.005);
+  EXPECT_EQ(until.run.end.max_seconds, 60);
+  EXPECT_EQ(until.run.iterations, 30);
+  EXPECT_EQ(
+      load_text(kHead + "run: {iterations: 40, until: {ci95_percent: 1}}\n").spec.run.iterations,
+      40);
+  EXPECT_FALSE(load_text(kHead).spec.run.end.is_open());
+  EXPECT_EQ(load_text(kHead + "fabric: {kind: ofi}\nsafety: {max_rate_per_nic: 2.5Gbps}\n")
+                .spec.max_nic_bps,
+            2.5e9);
+}
+
 TEST(ConfigJson, LoadsAgainToTheSameJob) {
   const test::Folder folder;
   folder.write("net.csv", "0,7,1,2\n1,8,3,4\n");

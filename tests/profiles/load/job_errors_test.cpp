@@ -155,14 +155,46 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   refused("scale.mode=slice", "scale.mode: slice is not available yet; use dilate");
   refused("fabric.qps_per_connection=4",
           "fabric.qps_per_connection is not available yet; remove it or use 1");
-  refused("safety.max_rate_per_nic=1Gbps",
-          "safety.max_rate_per_nic is not available yet; remove it or use none");
-  refused("run.duration=24h", "run.duration is not available yet; remove it");
-  refused("run.until={max_seconds: 3}", "run.until is not available yet; remove it");
   refused(
       "tensors.overlap=measured",
       "tensors.overlap is 'measured'; write random, all, none, or the path of a file of measured "
       "overlaps (there is no such file)");
+}
+
+TEST(JobErrors, SayHowLongARunMayBe) {
+  const auto run = [](const std::string& keys) {
+    return load_error(kHead + "run: {" + keys + "}\n");
+  };
+  for (const char* const fine : {"90s", "1.5m", "24h", "7d", "90 d", "~"})
+    EXPECT_EQ(run(std::string("duration: ") + fine), "");
+  for (const char* const wrong : {"24", "0s", "1w", "91d", "-1h", "soon"})
+    EXPECT_EQ(run(std::string("duration: ") + wrong),
+              "job.yaml:4:17: run.duration is '" + std::string(wrong) +
+                  "'; write a time above 0 and up to 90d, such as 90s, 30m, 24h or 7d");
+  EXPECT_EQ(run("until: {ci95_percent: 1, min_iterations: 30, max_seconds: 600}"), "");
+  EXPECT_EQ(run("duration: 1h, until: {ci95_percent: 1}"),
+            "job.yaml:4:17: run.duration and run.until both say when the run ends; leave one out, "
+            "or bound run.until by its max_seconds");
+  EXPECT_EQ(run("min_seconds: 5, duration: 1h"),
+            "job.yaml:4:20: run.min_seconds and run.duration both say how long the run lasts; "
+            "leave one out");
+  EXPECT_EQ(run("min_seconds: 5, until: {ci95_percent: 1}"),
+            "job.yaml:4:20: run.min_seconds and run.until both say how long the run lasts; leave "
+            "one out");
+  EXPECT_NE(run("until: {max_seconds: 3}").find("run.until.ci95_percent"), std::string::npos);
+  EXPECT_NE(run("until: {ci95_percent: 1, min_iterations: 1}").find("from 2 to 100000"),
+            std::string::npos);
+}
+
+TEST(JobErrors, WantARateAsACap) {
+  const auto cap = [](const std::string& rate) {
+    return load_error(kHead + "fabric: {kind: ofi}\nsafety: {max_rate_per_nic: " + rate + "}\n");
+  };
+  EXPECT_EQ(cap("none"), "");
+  EXPECT_EQ(cap("10Gbps"), "");
+  for (const char* const wrong : {"0", "10", "unlimited", "10Kbps"})
+    EXPECT_EQ(cap(wrong), "job.yaml:5:28: safety.max_rate_per_nic is '" + std::string(wrong) +
+                              "'; write a rate of 1Mbps or more, such as 10Gbps, or none");
 }
 
 TEST(JobErrors, SayWhatNetworksNeed) {

@@ -42,6 +42,8 @@ SmallJob virtual_job(unsigned seed, const testing::RandomJob& random) {
     spec.collectives.algorithm(Func::broadcast) = one_of<const char*>(draw, {"orca", "elmo"});
   if (draw() % 2 == 0)
     testing::with_events(job, testing::random_events(draw, spec, job.workload.ranks));
+  // In parts, whose number the steps decide.
+  if (draw() % 4 == 0) spec.run.end = {.duration = 0, .ci95 = one_of(draw, {0.05, 0.2})};
   return job;
 }
 

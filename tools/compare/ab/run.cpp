@@ -244,7 +244,9 @@ AbRun read(const Json& result, const JobSpec& spec) {
   run.step_seconds = result.at("step_time").at("median").get<double>();
   run.deterministic = result.at("step_time").at("deterministic").get<bool>();
   run.nic_bps = spec.cluster.nic.rate_bps;
-  run.iterations = static_cast<int>(result.at("iterations").size());
+  run.iterations = static_cast<int>(result.contains("open_end")
+                                        ? number_or(result.at("open_end"), "iterations", 0)
+                                        : static_cast<double>(result.at("iterations").size()));
   run.compute_seconds = median_over(result.at("iterations"), "compute_seconds");
   run.exposed_seconds = median_over(result.at("iterations"), "exposed_comm_seconds");
   run.bubble_seconds = median_over(result.at("iterations"), "bubble_seconds");
@@ -263,6 +265,8 @@ AbRun read(const Json& result, const JobSpec& spec) {
   run.schemes = schemes_of(result);
   double seconds = 0;
   for (const Json& i : result.at("iterations")) seconds += number_or(i, "seconds", 0);
+  if (const std::size_t kept = result.at("iterations").size(); kept > 0)
+    seconds *= run.iterations / static_cast<double>(kept);  // of a sample
   read_nics(run, traffic, seconds, spec);
   read_packets(run, result, spec);
   read_links(run, result.at("network"));

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "emulator/common/random.h"
+#include "emulator/result/mean_interval.h"
 #include "profiles/median.h"
 #include "tools/text/humane.h"
 #include "tools/text/statistics.h"

@@ -9,6 +9,7 @@
 #include "profiles/input/yaml.h"
 #include "profiles/load/config.h"
 #include "profiles/load/load.h"
+#include "profiles/load/sections/run.h"
 #include "tools/text/humane.h"
 
 namespace ghostrank {
@@ -197,6 +198,9 @@ LoadedJob bench_job(const BenchFlags& flags, std::optional<Func> func, int proce
   LoadedJob job = overrides.load(base);
   if (job.spec.run.min_seconds > 0)
     throw Error("run.min_seconds: bench plays as many iterations as --iters says; leave it out");
+  if (job.spec.run.end.is_open())
+    throw Error(std::string(key_of_open_end(job.spec.run.end)) +
+                ": bench plays as many iterations as --iters says; leave it out");
   if (job.spec.run.verify != (flags.checks > 0))
     throw Error(job.spec.source_of("run.verify") +
                 ": run.verify: bench compares data as often as -c says; leave it out");
