@@ -2,6 +2,7 @@
 //
 //   0 ok;  1 the run failed, missed an expectation, or was not faithful;  2 usage, job or profile;
 //   3 environment;  129, 130, 143 signals
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -60,6 +61,13 @@ void check_stack() {
               ErrorKind::environment);
 }
 
+// An error is one line, whatever names are in it.
+std::string as_line(const std::string& what) {
+  std::string line = printable(as_typed(what));
+  std::replace(line.begin(), line.end(), '\n', '?');
+  return line;
+}
+
 }  // namespace
 }  // namespace ghostrank
 
@@ -78,8 +86,7 @@ int main(int argc, char** argv) {
     }
     return status;
   } catch (const ghostrank::Error& error) {
-    std::fprintf(stderr, "ghostrank: %s\n",
-                 ghostrank::printable(ghostrank::as_typed(error.what())).c_str());
+    std::fprintf(stderr, "ghostrank: %s\n", ghostrank::as_line(error.what()).c_str());
     return error.exit_code();
   } catch (const std::bad_alloc&) {
     std::fputs("ghostrank: out of memory: ask for less, or give this machine more\n", stderr);

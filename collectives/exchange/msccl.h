@@ -26,6 +26,7 @@
 // Units: chunks, unless said otherwise. Threading: immutable values and pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,6 +35,13 @@
 #include "collectives/schedule.h"
 
 namespace ghostrank {
+
+// What a file may have, all its ranks together. Readers refuse more, and to_msccl() and to_xml()
+// write no more.
+inline constexpr std::size_t kMostMscclBytes = 64u << 20;
+inline constexpr std::int64_t kMostMscclThreadblocks = 8192, kMostMscclSteps = 1 << 20;
+inline constexpr std::int64_t kMostMscclChunks = 1 << 24;  // in all buffers; that all steps move
+inline constexpr std::int64_t kMostMscclCells = 1 << 26;   // chunks x threadblocks of a rank
 
 enum class MscclOp : std::uint8_t { s, r, rcs, rrs, rrc, rrcs, cpy, re, nop };
 inline constexpr int kMscclOps = 9;
@@ -100,10 +108,11 @@ std::unique_ptr<Schedule> msccl_schedule(std::shared_ptr<const MscclAlgorithm> a
 // The algorithm that sends the schedule's messages, one by one. An actor becomes one threadblock
 // per peer, ordered by dependencies; messages gathered from several blocks go through scratch.
 // Chunks are as large as possible. Throws std::invalid_argument for functions that MSCCL lacks
-// (barrier, v-variants), for a call without elements, and if there would be too many chunks or
-// steps.
+// (barrier, v-variants), for a call without elements, and if a file of it would have more than it
+// may.
 MscclAlgorithm to_msccl(const Schedule& schedule, std::string name);
 
+// Throws std::invalid_argument if the text is larger than a file may be.
 std::string to_xml(const MscclAlgorithm& algorithm);
 
 }  // namespace ghostrank

@@ -18,9 +18,6 @@
 namespace ghostrank {
 namespace {
 
-// Of all ranks together: as many as the reader takes (profiles/algorithms/msccl_file.cpp).
-constexpr std::size_t kMostSteps = 1 << 20;
-
 // Visits every block of elements that a schedule names.
 template <typename Visit>
 void for_each_block(const Schedule& schedule, Visit visit) {
@@ -62,7 +59,7 @@ class RankExport {
  public:
   // Adds the rank's steps to `written`, which counts those of all ranks.
   RankExport(const Schedule& schedule, const MscclAlgorithm& algorithm, std::uint64_t unit,
-             GroupRank r, std::size_t& written)
+             GroupRank r, std::int64_t& written)
       : schedule_(schedule), algorithm_(algorithm), unit_(unit), rank_(r), written_(written) {
     out_.scratch_chunks = chunks(schedule.scratch_elements(r));
   }
@@ -268,9 +265,9 @@ class RankExport {
   }
 
   void count_step() {
-    if (++written_ > kMostSteps)
+    if (++written_ > kMostMscclSteps)
       throw std::invalid_argument("too many steps to spell out: all ranks together may have " +
-                                  std::to_string(kMostSteps) +
+                                  std::to_string(kMostMscclSteps) +
                                   "; use fewer ranks, channels or slices");
   }
 
@@ -286,7 +283,7 @@ class RankExport {
   const MscclAlgorithm& algorithm_;
   const std::uint64_t unit_;
   const GroupRank rank_;
-  std::size_t& written_;
+  std::int64_t& written_;
   MscclRank out_;
   At first_, last_;  // first_: of the rank; last_: of the actor; the next item follows it
   int base_ = 0;     // the actor's first threadblock
@@ -295,6 +292,30 @@ class RankExport {
   std::vector<std::vector<At>> ends_;                           // by actor and step
   std::vector<std::pair<At, StepOf>> to_resolve_;
 };
+
+void refuse_above(std::uint64_t number, std::uint64_t most, const char* what) {
+  if (number > most)
+    throw std::invalid_argument("the file would have " + std::to_string(number) + " " + what +
+                                ", and may have " + std::to_string(most) +
+                                "; export a call of fewer elements, or of a number that divides "
+                                "evenly: an algorithm serves calls of every size");
+}
+
+void check_size(const MscclAlgorithm& algorithm) {
+  std::uint64_t chunks = 0, threadblocks = 0, moved = 0, cells = 0;
+  for (const MscclRank& rank : algorithm.ranks) {
+    chunks += std::uint64_t{rank.input_chunks} + rank.output_chunks + rank.scratch_chunks;
+    threadblocks += rank.threadblocks.size();
+    cells +=
+        (std::uint64_t{algorithm.chunks_per_loop} + rank.scratch_chunks) * rank.threadblocks.size();
+    for (const MscclThreadblock& tb : rank.threadblocks)
+      for (const MscclStep& step : tb.steps) moved += step.count;
+  }
+  refuse_above(threadblocks, kMostMscclThreadblocks, "threadblocks");
+  refuse_above(chunks, kMostMscclChunks, "chunks");
+  refuse_above(moved, kMostMscclChunks, "moved chunks");
+  refuse_above(cells, kMostMscclCells, "chunks times threadblocks");
+}
 
 std::string ref_xml(const char* buffer, const char* offset, const MscclChunkRef& ref) {
   static constexpr std::string_view kLetters = "ios";
@@ -345,17 +366,18 @@ MscclAlgorithm to_msccl(const Schedule& schedule, std::string name) {
   out.protocol = schedule.protocol();
   out.in_place = !schedule.out_of_place() && c.func != Func::all_to_all;
   out.root = c.root;
-  if (work_elements(c, 0) / unit > 1u << 30)
-    throw std::invalid_argument("too many chunks: choose a count that divides evenly");
-  out.chunks_per_loop = static_cast<std::uint32_t>(work_elements(c, 0) / unit);
+  const std::uint64_t chunks = work_elements(c, 0) / unit;
+  refuse_above(chunks, kMostMscclChunks, "chunks");
+  out.chunks_per_loop = static_cast<std::uint32_t>(chunks);
   out.ranks.resize(c.size);  // chunks_per_block() needs their number
-  std::size_t written = 0;
+  std::int64_t written = 0;
   for (GroupRank r = 0; r < c.size; ++r) {
     MscclRank& rank = out.ranks[r];
     rank = RankExport(schedule, out, unit, r, written).write();
     for (const MscclThreadblock& tb : rank.threadblocks)
       out.channels = std::max(out.channels, tb.channel + 1);
   }
+  check_size(out);
   return out;
 }
 
@@ -381,7 +403,9 @@ std::string to_xml(const MscclAlgorithm& algorithm) {
       append_threadblock(text, rank.threadblocks[t], t, awaited);
     text += "  </gpu>\n";
   }
-  return text + "</algo>\n";
+  text += "</algo>\n";
+  refuse_above(text.size(), kMostMscclBytes, "bytes");
+  return text;
 }
 
 }  // namespace ghostrank

@@ -227,7 +227,6 @@ struct Fidelity {
   double queued = 0;     // share of wall time in the kernel's run queue; < 0: unreadable
   std::vector<Figure> figures;   // of a run in real time
   std::string reason;            // why it is not faithful, in words
-  std::string advice;            // what may help; empty if it is faithful
   bool assumed_compute = false;  // nothing of the device's compute times is fitted or measured
   double model_error = 0;        // of step times, relative, where the device says; 0: unknown
 };

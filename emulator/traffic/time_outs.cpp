@@ -35,6 +35,21 @@ std::optional<TimeOut> time_out_of(const SchemeUse& use, const CollectiveSpec& o
   return TimeOut{of_switch.key, of_switch.after, slots(service->slots)};
 }
 
+// The packets between two parties as one edge, whichever of them also go to others.
+std::vector<Ends::Edge> without_copies(const std::vector<Ends::Edge>& edges) {
+  std::map<std::tuple<GroupParty, GroupParty, Carriage>, Ends::Edge> sums;
+  for (const Ends::Edge& edge : edges) {
+    Ends::Edge& sum = sums.try_emplace({edge.from, edge.to, edge.carriage},
+                                       Ends::Edge{edge.from, edge.to, 0, 0, edge.carriage})
+                          .first->second;
+    sum.bytes += edge.bytes;
+    sum.messages += edge.messages;
+  }
+  std::vector<Ends::Edge> all;
+  for (const auto& [between, edge] : sums) all.push_back(edge);
+  return all;
+}
+
 // The packets of a call that all its groups have in flight at once, and how long each NIC and each
 // helper's machine is busy with them.
 class InFlight {
@@ -60,7 +75,7 @@ class InFlight {
     for (const auto& [rank, count] : helpers)
       most_sharing_ = std::max(most_sharing_,
                                ++sharing[cluster_.location(cluster_.world_party(use, rank)).nic]);
-    for (const Ends::Edge& edge : edges) {
+    for (const Ends::Edge& edge : without_copies(edges)) {
       if (edge.carriage != Carriage::packet || edge.messages == 0) continue;
       const std::uint64_t packets = std::min(slots, rounds) * edge.messages / rounds;
       add(use, edge, std::max<std::uint64_t>(packets, 1), edge.from < ranks);

@@ -18,12 +18,7 @@ namespace {
 
 using tinyxml2::XMLElement;
 
-constexpr std::size_t kMostXmlBytes = 64u << 20;
 constexpr std::int64_t kMostRanks = 4096, kMostChannels = 1024;
-constexpr std::int64_t kMostThreadblocks = 8192;  // sum over all ranks
-constexpr std::int64_t kMostSteps = 1 << 20;
-constexpr std::int64_t kMostChunks = 1 << 24;  // in all buffers; also bounds what all steps move
-constexpr std::int64_t kMostCells = 1 << 26;   // chunks x threadblocks: the checker's memory
 
 std::string quoted(std::string_view text) { return "'" + std::string(text.substr(0, 80)) + "'"; }
 
@@ -113,7 +108,7 @@ void Reader::check_name(const XMLElement& at, const char* wanted) const {
 }
 
 MscclAlgorithm Reader::read(std::string_view text) {
-  if (text.size() > kMostXmlBytes) fail(1, "the file is larger than 64 MiB");
+  if (text.size() > kMostMscclBytes) fail(1, "the file is larger than 64 MiB");
   tinyxml2::XMLDocument document;
   if (document.Parse(text.data(), text.size()) != tinyxml2::XML_SUCCESS)
     fail(std::max(1, document.ErrorLineNum()),
@@ -141,7 +136,7 @@ void Reader::read_header(const XMLElement& algo) {
   const std::int64_t ranks = number(algo, "ngpus", 1, kMostRanks);
   out_.ranks.resize(ranks);
   out_.chunks_per_loop =
-      static_cast<std::uint32_t>(number(algo, "nchunksperloop", 1, kMostChunks / ranks));
+      static_cast<std::uint32_t>(number(algo, "nchunksperloop", 1, kMostMscclChunks / ranks));
   out_.in_place = number_or(algo, "inplace", 0, 0, 1) == 1;
   out_.root = static_cast<GroupRank>(number_or(algo, "root", 0, 0, ranks - 1));
   if (out_.func == Func::all_to_all && out_.in_place)
@@ -156,8 +151,8 @@ void Reader::read_header(const XMLElement& algo) {
 }
 
 std::uint32_t Reader::read_chunks(const XMLElement& gpu, const char* name) {
-  const auto chunks = static_cast<std::uint32_t>(number(gpu, name, 0, kMostChunks));
-  count(gpu, chunks_, chunks, kMostChunks, "chunks");
+  const auto chunks = static_cast<std::uint32_t>(number(gpu, name, 0, kMostMscclChunks));
+  count(gpu, chunks_, chunks, kMostMscclChunks, "chunks");
   return chunks;
 }
 
@@ -183,14 +178,14 @@ void Reader::read_rank(const XMLElement& gpu) {
   count(gpu, cells_,
         (std::int64_t{all} + rank.scratch_chunks) *
             static_cast<std::int64_t>(rank.threadblocks.size()),
-        kMostCells, "chunks times threadblocks");
+        kMostMscclCells, "chunks times threadblocks");
   check_rank(gpu, rank, index);
 }
 
 void Reader::read_threadblock(const XMLElement& tb, MscclRank& rank, std::map<int, int>& index) {
   check_name(tb, "tb");
-  count(tb, threadblocks_, 1, kMostThreadblocks, "threadblocks");
-  const auto id = static_cast<int>(number(tb, "id", 0, kMostThreadblocks));
+  count(tb, threadblocks_, 1, kMostMscclThreadblocks, "threadblocks");
+  const auto id = static_cast<int>(number(tb, "id", 0, kMostMscclThreadblocks));
   if (!index.emplace(id, static_cast<int>(rank.threadblocks.size())).second)
     fail(tb, "this is the second <tb> with id " + std::to_string(id) + " of its gpu");
   MscclThreadblock& out = rank.threadblocks.emplace_back();
@@ -213,16 +208,16 @@ MscclChunkRef Reader::read_ref(const XMLElement& at, const char* buffer, const c
   if (name.size() != 1 || which == std::string_view::npos)
     fail(at, std::string(buffer) + " is " + quoted(name) + "; known are i, o and s");
   return {static_cast<MscclBuffer>(which),
-          static_cast<std::uint32_t>(number(at, offset, 0, kMostChunks))};
+          static_cast<std::uint32_t>(number(at, offset, 0, kMostMscclChunks))};
 }
 
 MscclStep Reader::read_step(const XMLElement& at, const MscclThreadblock& tb,
                             std::size_t position) {
   check_name(at, "step");
-  count(at, steps_, 1, kMostSteps, "steps");
+  count(at, steps_, 1, kMostMscclSteps, "steps");
   MscclStep step;
   step.line = at.GetLineNum();
-  if (number(at, "s", 0, kMostSteps) != static_cast<std::int64_t>(position))
+  if (number(at, "s", 0, kMostMscclSteps) != static_cast<std::int64_t>(position))
     fail(at, "s is " + quoted(text(at, "s")) + "; steps are numbered from 0 in their order, here " +
                  std::to_string(position));
   const std::string_view type = text(at, "type");
@@ -236,10 +231,10 @@ MscclStep Reader::read_step(const XMLElement& at, const MscclThreadblock& tb,
   if (reads_source(step.op)) step.source = read_ref(at, "srcbuf", "srcoff");
   if (writes_destination(step.op)) step.destination = read_ref(at, "dstbuf", "dstoff");
   if (step.op != MscclOp::nop)
-    step.count = static_cast<std::uint32_t>(number(at, "cnt", 0, kMostChunks));
-  count(at, moved_, step.count, kMostChunks, "moved chunks");
-  step.depends_on = static_cast<int>(number_or(at, "depid", -1, -1, kMostThreadblocks));
-  step.depends_step = static_cast<int>(number_or(at, "deps", -1, -1, kMostSteps));
+    step.count = static_cast<std::uint32_t>(number(at, "cnt", 0, kMostMscclChunks));
+  count(at, moved_, step.count, kMostMscclChunks, "moved chunks");
+  step.depends_on = static_cast<int>(number_or(at, "depid", -1, -1, kMostMscclThreadblocks));
+  step.depends_step = static_cast<int>(number_or(at, "deps", -1, -1, kMostMscclSteps));
   return step;
 }
 

@@ -52,7 +52,8 @@ void read_groups(const YamlValue& groups, Workload& out) {
   if (groups.children.size() > kMaxKinds)
     fail(groups.mark, "more than " + std::to_string(kMaxKinds) + " kinds of group");
   for (const YamlValue& kind : groups.children) {
-    if (kind.key.empty() || kind.key.find(' ') != std::string::npos)
+    const auto is_blank = [](char c) { return static_cast<unsigned char>(c) <= ' '; };
+    if (kind.key.empty() || std::any_of(kind.key.begin(), kind.key.end(), is_blank))
       fail(kind.key_mark, quote(kind.key) + " cannot name a group; use a word without blanks");
     if (!kind.is_list()) fail(kind.mark, "a kind of group is a list of lists of ranks, as [0-7]");
     VectorBy<WorldRank, bool> seen(out.ranks);

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMostTags = 10'000;
 
 // Communicator, traced tag, bytes.
-using MessageKey = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
+using MessageKey = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;
 
 struct Message {
   std::uint32_t from = 0, to = 0;  // given ranks

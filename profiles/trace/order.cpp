@@ -117,7 +117,7 @@ class Ordering {
     return all ? WorldRank(at) : trace_.groups[group].members[at];
   }
 
-  std::string name_of_lane(std::uint32_t group, std::uint32_t tag) const {
+  std::string name_of_lane(std::uint32_t group, std::uint64_t tag) const {
     return group == kNoIndex ? "tag " + std::to_string(tag)
                              : "communicator " + name_of_group(group);
   }
@@ -256,7 +256,7 @@ class Ordering {
   // Matches sends with receives among the given ranks. Communicators keep their messages apart.
   void match_messages() {
     // From, to, group, tag.
-    using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+    using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t>;
     std::map<Key, std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>>> messages;
     partner_.resize(trace_.given.size());
     for (std::uint32_t r = 0; r < trace_.given.size(); ++r)

@@ -42,7 +42,7 @@ struct TraceEvent {
   std::int32_t peer = 0;             // send, recv: global rank; collective: position of the root
   std::uint32_t group = kNoIndex;    // index into Trace::groups; collective: kNoIndex: all ranks
   std::uint32_t name = 0;            // index into Trace::names
-  std::uint32_t tag = 0;             // send, recv: match only the same tag and the same group
+  std::uint64_t tag = 0;             // send, recv: match only the same tag and the same group
   std::uint32_t splits = kNoIndex;   // all_to_all_v: index into Trace::splits
   std::uint32_t first_dep = 0, deps = 0;  // in TraceRank::deps
   std::uint32_t step = 0;                 // of training; below Trace::steps

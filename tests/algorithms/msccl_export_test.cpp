@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "collectives/check/checker.h"
+#include "collectives/node_links.h"
+#include "collectives/schemes/blink.h"
 #include "profiles/error.h"
 #include "tests/algorithms/support.h"
 #include "tests/collectives/calls.h"
@@ -145,6 +147,26 @@ TEST(MscclExportOf, MoreStepsThanTheReaderTakesAreRefused) {
   const auto schedule = find_algorithm("generic", Func::all_reduce, "ring")
                             ->make({Func::all_reduce, 4, 160'000, 4, 0}, comm);
   EXPECT_NE(refusal_of(*schedule).find("too many steps to spell out"), std::string::npos);
+}
+
+// Shares of Blink's trees have nothing in common with each other but single elements. What is
+// written can be read.
+TEST(MscclExportOf, WhatTheReaderDoesNotTakeIsRefused) {
+  Communicator comm;
+  comm.node_of.assign(8, 0);
+  comm.links = std::make_shared<const NodeLinks>(node_links("dgx-1v"));
+  int written = 0, refused = 0;
+  for (const std::uint64_t count : {1000u, 100'003u, 1'000'003u, 4'000'037u, 100'000'007u}) {
+    const auto schedule = make_blink({Func::all_reduce, 8, count, 4, 0}, comm);
+    const std::string why = refusal_of(*schedule);
+    ++(why.empty() ? written : refused);
+    if (why.empty())
+      expect_the_same(*schedule, std::to_string(count));
+    else
+      EXPECT_NE(why.find("export a call of fewer elements"), std::string::npos) << why;
+  }
+  EXPECT_GT(written, 0);
+  EXPECT_GT(refused, 0);
 }
 
 TEST(MscclExportOf, RootsOtherThanTheFirstAreKept) {

@@ -1,6 +1,10 @@
 // The output of patterns: outliers are named, pictures are well-formed.
 #include <cmath>
 #include <cstdio>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -168,6 +172,77 @@ TEST(Svg, HasRoomForWhatStandsBesideThePlot) {
   std::sscanf(map.c_str() + name, "<text x=\"%lf", &right_end);
   EXPECT_GT(right_end, 50 * 5);
   EXPECT_GT(size_of(map).first, right_end + 768);
+}
+
+struct Box {
+  std::string text;
+  double left, right, top, bottom;
+};
+
+// Where a picture's texts stand, by the width that they may have; one turned by 90 degrees is high.
+std::vector<Box> texts_of(const std::string& svg) {
+  constexpr double kAbove = 0.8, kBelow = 0.2;  // the line that letters stand on, of their size
+  std::vector<Box> boxes;
+  for (std::size_t from = 0; (from = svg.find("<text", from)) != std::string::npos; ++from) {
+    const std::string tag = svg.substr(from, svg.find('>', from) - from);
+    const std::size_t begin = from + tag.size() + 1;
+    const std::string text = svg.substr(begin, svg.find('<', begin) - begin);
+    double x = 0, y = 0;
+    std::sscanf(tag.c_str(), "<text x=\"%lf\" y=\"%lf\"", &x, &y);
+    const double size = tag.find("font-size=\"15\"") != std::string::npos ? 15 : 12;
+    const double wide = 0.6 * size * static_cast<double>(text.size());
+    const double before = tag.find("\"middle\"") != std::string::npos ? 0.5
+                          : tag.find("\"end\"") != std::string::npos  ? 1
+                                                                      : 0;
+    if (tag.find("rotate(-90") != std::string::npos)
+      boxes.push_back({text, x - kAbove * size, x + kBelow * size, y - wide / 2, y + wide / 2});
+    else
+      boxes.push_back(
+          {text, x - before * wide, x + (1 - before) * wide, y - kAbove * size, y + kBelow * size});
+  }
+  return boxes;
+}
+
+void expect_apart(const std::string& svg) {
+  const std::vector<Box> boxes = texts_of(svg);
+  const auto [width, height] = size_of(svg);
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const Box& a = boxes[i];
+    EXPECT_TRUE(a.left >= 0 && a.right <= width && a.top >= 0 && a.bottom <= height) << a.text;
+    for (std::size_t k = 0; k < i; ++k) {
+      const Box& b = boxes[k];
+      EXPECT_FALSE(a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)
+          << a.text << " over " << b.text;
+    }
+  }
+}
+
+TEST(Svg, PrintsNoTextOverAnother) {
+  const std::string name(40, 'n');
+  SvgDots dots{"runs", "step time, seconds of the emulated cluster", {}};
+  SvgCurves curves{"points", "key", "step time, seconds of the emulated cluster", {}};
+  for (int i = 0; i < 5; ++i) {
+    const double seconds = 1.2345678e-4 + i * 1e-10;
+    dots.columns.push_back({name, {seconds}, seconds, {}, {}});
+    curves.marks.push_back(name);
+    curves.lines.push_back({name, {{0, seconds}, {4, 2 * seconds}}});
+  }
+  expect_apart(svg_dots(dots));
+  expect_apart(svg_curves(curves));
+  expect_apart(svg_graphs("", {{std::string(120, 't'), {{{0.5, 0.5}, "leaf", 0}}, {}},
+                               {std::string(120, 't'), {{{0.5, 0.5}, "leaf", 0}}, {}}}));
+}
+
+// Steps that differ in their eighth digit.
+TEST(Svg, LabelsTicksApart) {
+  const std::string svg =
+      svg_dots({"", "s", {{"a", {0.33333331, 0.33333338}, 0.33333335, {}, {}}}});
+  std::set<std::string> labels;
+  std::size_t ticks = 0;
+  for (const Box& box : texts_of(svg))
+    if (box.text.starts_with("0.3333")) labels.insert(box.text), ++ticks;
+  EXPECT_GE(ticks, 3u);
+  EXPECT_EQ(labels.size(), ticks);
 }
 
 TEST(Svg, DrawsNodesApart) {

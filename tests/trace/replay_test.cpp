@@ -36,13 +36,15 @@ class ReplayOfTraces : public testing::Test {
 };
 
 TEST_F(ReplayOfTraces, TagsThatOvertakeGetLanesOfTheirOwn) {
-  // Rank 0 sends tag 1, then 2; rank 1 receives them in the other order.
-  const Replay replay = play({chakra({send(1, 0, 1, 1, {}), send(2, 0, 1, 2, {1})}),
-                              chakra({receive(1, 0, 1, 2, {}), receive(2, 0, 1, 1, {1})})});
-  EXPECT_EQ(test::program_of(replay.workload, 0),
-            "compute:\np2p 0:\nsend? p2p +1 uint8 64 n1\nsend? p2p.1 +1 uint8 64 n2\n");
-  EXPECT_EQ(test::program_of(replay.workload, 1),
-            "compute:\np2p 0:\nrecv? p2p.1 +1 uint8 64 n1\nrecv? p2p +1 uint8 64 n2\n");
+  // Rank 0 sends one tag, then another; rank 1 receives them in the other order.
+  for (const std::uint64_t other : {std::uint64_t{2}, 1 + (std::uint64_t{1} << 32)}) {
+    const Replay replay = play({chakra({send(1, 0, 1, 1, {}), send(2, 0, 1, other, {1})}),
+                                chakra({receive(1, 0, 1, other, {}), receive(2, 0, 1, 1, {1})})});
+    EXPECT_EQ(test::program_of(replay.workload, 0),
+              "compute:\np2p 0:\nsend? p2p +1 uint8 64 n1\nsend? p2p.1 +1 uint8 64 n2\n");
+    EXPECT_EQ(test::program_of(replay.workload, 1),
+              "compute:\np2p 0:\nrecv? p2p.1 +1 uint8 64 n1\nrecv? p2p +1 uint8 64 n2\n");
+  }
 }
 
 TEST_F(ReplayOfTraces, MessagesOfAChainShareAStreamAndOthersDoNot) {

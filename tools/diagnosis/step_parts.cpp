@@ -51,6 +51,7 @@ std::optional<double> members_of(const CollectiveReport& c) {
 
 struct Row {
   const CollectiveReport* call;
+  double calls = 0;               // of a rank in a step, on average; with `of_rank`
   std::optional<double> of_rank;  // seconds of a rank's step in such calls, on average
 };
 
@@ -60,11 +61,13 @@ std::vector<Row> rows_of(const StepFigures& step) {
   for (const CollectiveReport& c : result.collectives) {
     const bool timed = c.seconds_median > 0 && c.seconds_error <= Figure::kMostError;
     if (c.op == "send_recv" || !timed) continue;
-    Row row{&c, {}};
+    Row row{&c, 0, {}};
     const bool rated = c.bandwidth_error <= Figure::kMostError && result.ranks > 0;
-    if (const auto members = members_of(c); members && rated)
-      row.of_rank = seconds_of_calls(c.bytes, c.algbw_GBps, c.seconds_median, c.calls) * *members /
-                    result.ranks;
+    if (const auto members = members_of(c); members && rated && c.calls > 0) {
+      const double share = *members / result.ranks;
+      row.calls = c.calls * share;
+      row.of_rank = seconds_of_calls(c.bytes, c.algbw_GBps, c.seconds_median, c.calls) * share;
+    }
     rows.push_back(row);
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
@@ -75,12 +78,11 @@ std::vector<Row> rows_of(const StepFigures& step) {
 
 std::string row_text(const StepFigures& step, const Row& row) {
   const CollectiveReport& c = *row.call;
-  std::string text = c.op + " " + c.group + " (" + c.algorithm +
-                     "): " + humane_seconds(c.seconds_median) + " a call";
-  if (row.of_rank)
-    text += ", " + humane_seconds(*row.of_rank) + " of a rank's step (" +
-            humane_percent(*row.of_rank / step.seconds) + ")";
-  return text;
+  const std::string name = c.op + " " + c.group + " (" + c.algorithm + "): ";
+  if (!row.of_rank) return name + "median " + humane_seconds(c.seconds_median) + " a call";
+  return name + humane_count(std::round(row.calls * 1000) / 1000, "call") + " of " +
+         humane_seconds(*row.of_rank / row.calls) + " on average, " + humane_seconds(*row.of_rank) +
+         " of a rank's step (" + humane_percent(*row.of_rank / step.seconds) + ")";
 }
 
 std::string exposed_remedy(const StepFigures& step) {

@@ -51,14 +51,37 @@ std::string canvas(double width, double height, const std::string& title) {
          text_at(kLeft, kTop - 16, "start", title, " font-size=\"15\"");
 }
 
-// `right`, `beside`: width and height of what stands on the right of the plot.
+// Of a plot: the margin on its left, its width, the margin on its right.
+struct Across {
+  double left = kLeft, width = kWidth, right = kRight;
+};
+
+// `beside`: height of what stands on the right of the plot.
 std::string opening(const std::string& title, const std::string& across, const std::string& down,
-                    double right = kRight, double beside = 0) {
+                    const Across& plot = {}, double beside = 0) {
   const double middle = kTop + kHeight / 2;
-  return canvas(kLeft + kWidth + right, kTop + std::max(kHeight + kBottom, beside), title) +
-         text_at(kLeft + kWidth / 2, kTop + kHeight + 40, "middle", across) +
+  return canvas(plot.left + plot.width + plot.right, kTop + std::max(kHeight + kBottom, beside),
+                title) +
+         text_at(plot.left + plot.width / 2, kTop + kHeight + 40, "middle", across) +
          text_at(18, middle, "middle", down,
                  " transform=\"rotate(-90 18 " + number(middle) + ")\"");
+}
+
+double widest(const std::vector<std::string>& texts) {
+  double width = 0;
+  for (const std::string& text : texts) width = std::max(width, text_width(text));
+  return width;
+}
+
+// With room for labels between the plot and the name of the axis on its left, and for `names` side
+// by side below it: one in the middle of each of so many columns, or, if `ends`, one at each end of
+// each.
+Across across_for(const std::vector<std::string>& labels, const std::vector<std::string>& names,
+                  double columns, bool ends, double right = kRight) {
+  constexpr double kTitle = 24, kGap = 6, kBetween = 8;
+  const double name = widest(names), over = ends ? name / 2 : 0;
+  return {std::max({kLeft, kTitle + widest(labels) + kGap, over}),
+          std::max(kWidth, columns * (name + kBetween)), std::max(right, over)};
 }
 
 // From pale to dark blue.
@@ -81,6 +104,14 @@ double tick_of(double most) {
     if (step * power >= raw) return step * power;
   }
   return 10 * power;
+}
+
+// Digits that tell apart what is `step` apart, up to `most`.
+int digits_of(double most, double step) {
+  constexpr int kLeast = 4, kMost = 15;
+  if (!(most > 0) || !(step > 0)) return kLeast;
+  const double places = std::floor(std::log10(most)) - std::floor(std::log10(step)) + 1;
+  return static_cast<int>(std::clamp<double>(places, kLeast, kMost));
 }
 
 constexpr int kMostTicks = 10;  // of which tick_of() makes about five
@@ -282,24 +313,28 @@ std::string svg_curves(const SvgCurves& curves) {
     for (const SvgPoint& p : line.points) xs.push_back(p.x), ys.push_back(p.y);
   const Axis across = axis_of(curves.scale, xs), up = axis_of(curves.scale, ys);
   const auto spaces = static_cast<double>(std::max<std::size_t>(2, curves.marks.size()) - 1);
-  const auto x_of = [&](double x) {
-    return kLeft + kWidth * (curves.marks.empty() ? across.share(x) : x / spaces);
-  };
   const auto y_of = [&](double y) { return kTop + kHeight * (1 - up.share(y)); };
   constexpr double kLegend = 10, kLine = 18;
   double legend = kRight;
   for (const SvgLine& line : curves.lines)
     legend = std::max(legend, 2 * kLegend + text_width(line.name));
-  std::string text = opening(curves.title, curves.across, curves.up, legend,
+  std::vector<std::string> labels;
+  for (const double y : up.ticks) labels.push_back(significant(y));
+  const Across plot = across_for(labels, curves.marks, spaces, true, legend);
+  const auto x_of = [&](double x) {
+    return plot.left + plot.width * (curves.marks.empty() ? across.share(x) : x / spaces);
+  };
+  std::string text = opening(curves.title, curves.across, curves.up, plot,
                              kLine * static_cast<double>(curves.lines.size() + 1));
-  text += "<path d=\"M" + number(kLeft) + " " + number(kTop) + " V" + number(kTop + kHeight) +
-          " H" + number(kLeft + kWidth) + "\" fill=\"none\" stroke=\"black\"/>\n";
+  text += "<path d=\"M" + number(plot.left) + " " + number(kTop) + " V" + number(kTop + kHeight) +
+          " H" + number(plot.left + plot.width) + "\" fill=\"none\" stroke=\"black\"/>\n";
   if (curves.marks.empty())
     for (const double x : across.ticks)
       text += text_at(x_of(x), kTop + kHeight + 18, "middle", significant(x));
   for (std::size_t i = 0; i < curves.marks.size(); ++i)
     text += text_at(x_of(static_cast<double>(i)), kTop + kHeight + 18, "middle", curves.marks[i]);
-  for (const double y : up.ticks) text += text_at(kLeft - 6, y_of(y) + 4, "end", significant(y));
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    text += text_at(plot.left - 6, y_of(up.ticks[i]) + 4, "end", labels[i]);
   for (std::size_t i = 0; i < curves.lines.size(); ++i) {
     const SvgLine& line = curves.lines[i];
     const std::string stroke = kColours[i % kColours.size()];
@@ -315,8 +350,8 @@ std::string svg_curves(const SvgCurves& curves) {
                 "\" r=\"3\" fill=\"" + stroke + "\"><title>" +
                 escaped(line.name + ": " + significant(p.y)) + "</title></circle>\n";
     if (line.name.empty()) continue;
-    text += text_at(kLeft + kWidth + kLegend, kTop + 16 + kLine * static_cast<double>(i), "start",
-                    line.name, " fill=\"" + stroke + "\"");
+    text += text_at(plot.left + plot.width + kLegend, kTop + 16 + kLine * static_cast<double>(i),
+                    "start", line.name, " fill=\"" + stroke + "\"");
   }
   return text + "</svg>\n";
 }
@@ -335,21 +370,30 @@ std::string svg_dots(const SvgDots& dots) {
   const double margin = most > least ? (most - least) * 0.08 : std::max(std::abs(most) * 0.1, 1e-9);
   least -= margin, most += margin;
   const auto y_of = [&](double y) { return kTop + kHeight * (1 - (y - least) / (most - least)); };
-  std::string text = opening(dots.title, "one dot is one run; bar: median, box: 95 % interval",
-                             dots.up + (least > 0 ? " (not from 0)" : ""));
-  text += line(kLeft, kTop, kLeft, kTop + kHeight, "black", 1);
   const double step = tick_of(most - least);
   const double first = std::ceil(least / step);
+  std::vector<double> ticks;
+  std::vector<std::string> labels, names;
   // By number: a step that is smaller than what y can hold would never end.
-  for (int i = 0; i <= kMostTicks && (first + i) * step <= most; ++i) {
-    const double y = (first + i) * step;
-    text += line(kLeft, y_of(y), kLeft + kWidth, y_of(y), "#dddddd", 1);
-    text += text_at(kLeft - 6, y_of(y) + 4, "end", significant(y));
+  for (int i = 0; i <= kMostTicks && (first + i) * step <= most; ++i)
+    ticks.push_back((first + i) * step);
+  const int digits = digits_of(std::max(std::abs(least), std::abs(most)), step);
+  for (const double tick : ticks) labels.push_back(significant(tick, digits));
+  for (const SvgDotColumn& c : dots.columns) names.push_back(c.name);
+  const double count = std::max<double>(1, static_cast<double>(dots.columns.size()));
+  const Across plot = across_for(labels, names, count, false);
+  std::string text = opening(dots.title, "one dot is one run; bar: median, box: 95 % interval",
+                             dots.up + (least > 0 ? " (not from 0)" : ""), plot);
+  text += line(plot.left, kTop, plot.left, kTop + kHeight, "black", 1);
+  for (std::size_t i = 0; i < ticks.size(); ++i) {
+    const double y = y_of(ticks[i]);
+    text += line(plot.left, y, plot.left + plot.width, y, "#dddddd", 1);
+    text += text_at(plot.left - 6, y + 4, "end", labels[i]);
   }
-  const double width = kWidth / std::max<double>(1, static_cast<double>(dots.columns.size()));
+  const double width = plot.width / count;
   for (std::size_t i = 0; i < dots.columns.size(); ++i) {
     const SvgDotColumn& c = dots.columns[i];
-    const double middle = kLeft + width * (static_cast<double>(i) + 0.5), half = width * 0.3;
+    const double middle = plot.left + width * (static_cast<double>(i) + 0.5), half = width * 0.3;
     text += text_at(middle, kTop + kHeight + 18, "middle", c.name);
     if (c.values.empty()) continue;
     if (c.low && c.high) {
@@ -375,11 +419,14 @@ std::string svg_graphs(const std::string& title, const std::vector<SvgGraph>& pa
   const int across = std::clamp(count, 1, kPanelsAcross),
             down = std::max(1, (count + kPanelsAcross - 1) / kPanelsAcross);
   PanelSize size;
+  std::vector<std::string> titles;
   for (const SvgGraph& panel : panels) {
     const PanelSize own = size_of(panel);
     size = {std::max(size.width, own.width), std::max(size.height, own.height)};
+    titles.push_back(panel.title);
   }
-  const double wide = size.width + kLeft, high = size.height + kTop + kBottom;
+  const double wide = std::max(size.width, widest(titles)) + kLeft,
+               high = size.height + kTop + kBottom;
   std::string text = canvas(kLeft + across * wide, kTop + down * high, title);
   for (int i = 0; i < count; ++i)
     text += graph(panels[i], size, kLeft + i % kPanelsAcross * wide,

@@ -73,9 +73,10 @@ class Atp final : public MemberEnds {
     edges.push_back(
         {at, server, whole(in * static_cast<double>(each)), whole(in), Carriage::packet});
     edges.push_back({server, at, packets * each, packets, Carriage::packet});
-    for (const GroupRank worker : layout_->rails.workers(rail))
-      for (const auto& [from, to] : {std::pair(worker, at), std::pair(at, worker)})
-        edges.push_back({from, to, packets * each, packets, Carriage::packet});
+    for (const GroupRank worker : layout_->rails.workers(rail)) {
+      edges.push_back({worker, at, packets * each, packets, Carriage::packet});
+      edges.push_back({at, worker, packets * each, packets, Carriage::packet, /*copies=*/1});
+    }
   }
 
   std::shared_ptr<const Layout> layout_;

@@ -241,6 +241,7 @@ std::vector<Ends::Edge> OmniReduce::traffic(const Call& call) const {
       if (up[i].blocks == 0) continue;
       edges.push_back(edge(r, size() + a, up[i]));
       edges.push_back(edge(size() + a, r, down[i]));
+      if (options().in_switch) edges.back().copies = 1;
     }
   return edges;
 }

@@ -44,7 +44,7 @@ class Sharp final : public MemberEnds {
     const std::uint64_t bytes = share.chunks() * kHeader + elements * bytes_of(call.type);
     const auto pair = [&](GroupParty lower, GroupParty upper) {
       edges.push_back({lower, upper, bytes, share.chunks(), Carriage::reliable});
-      edges.push_back({upper, lower, bytes, share.chunks(), Carriage::reliable});
+      edges.push_back({upper, lower, bytes, share.chunks(), Carriage::reliable, /*copies=*/1});
     };
     for (int worker = 0; worker < layout_->rails.nodes(); ++worker)
       pair(layout_->rails.worker(rail, worker), racks.leaf_of(rail, worker));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -41,11 +42,6 @@ constexpr std::uint32_t kGreetingJob = 0xff;  // far from the first calls' numbe
 // never counts as new.
 constexpr std::array<std::byte, 6> kGreetingWords{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
                                                   std::byte{0xff}};
-
-// Packets of a call between a worker, or a rack's switch, and the switch above it.
-struct CallPackets {
-  std::uint64_t all = 0, full_up = 0, full_down = 0;
-};
 
 // Packets with elements that some parties give or take alone: chunks, and zeros before them.
 struct Alone {
@@ -135,18 +131,18 @@ class SwitchMl final : public MemberEnds {
       for (std::uint64_t p = share.chunks(); p < packets_of(call, share); ++p)
         ++alone[(p - share.chunks()) % alone.size()].zeros;
     if (layout_->options.guard) add_between_workers(edges, workers);
-    for (int rack = 0; rack < layout_->racks.racks; ++rack) {
-      const int begin = layout_->racks.begin(rack), end = layout_->racks.end(rack);
-      Alone of_rack;
-      for (int w = begin; w < end; ++w) {
-        add_pair(edges, workers[w], layout_->racks.leaf(rail, rack), call, share, alone[w]);
-        of_rack.chunks += alone[w].chunks;
-        of_rack.zeros += alone[w].zeros;
-      }
-      if (layout_->racks.two_levels())
-        add_pair(edges, layout_->racks.leaf(rail, rack), layout_->racks.root(rail), call, share,
-                 of_rack);
+    const Racks& racks = layout_->racks;
+    std::vector<GroupParty> leaves;
+    std::vector<Alone> of_leaves;
+    for (int rack = 0; rack < racks.racks; ++rack) {
+      const int begin = racks.begin(rack), end = racks.end(rack);
+      leaves.push_back(racks.leaf(rail, rack));
+      add_around(edges, leaves.back(), std::span(workers).subspan(begin, end - begin),
+                 std::span(alone).subspan(begin, end - begin), call, share);
+      Alone& sum = of_leaves.emplace_back();
+      for (int w = begin; w < end; ++w) sum.chunks += alone[w].chunks, sum.zeros += alone[w].zeros;
     }
+    if (racks.two_levels()) add_around(edges, racks.root(rail), leaves, of_leaves, call, share);
   }
 
   // Workers send each other nothing while their switch answers, but a network must know the edges.
@@ -164,19 +160,49 @@ class SwitchMl final : public MemberEnds {
                               layout_->options.slots);
   }
 
-  // `alone`: of the parties below `lower`.
-  void add_pair(std::vector<Edge>& edges, GroupParty lower, GroupParty upper, const Call& call,
-                const RailShare& share, const Alone& alone) const {
-    const std::uint64_t chunks = share.chunks();
-    CallPackets p{packets_of(call, share), chunks + alone.zeros, alone.chunks + alone.zeros};
-    if (share.reach() == Reach::everyone) p.full_up = p.full_down = p.all;
-    if (share.reach() == Reach::from_one) p = {p.all, alone.chunks, chunks - alone.chunks};
-    const auto bytes = [&](std::uint64_t full) {
-      return p.all * switchml::head_bytes(share.reach()) + full * 4 * layout_->options.elements;
+  // What a switch and the parties right below it send each other. `alone`: of these, or of those
+  // below them.
+  void add_around(std::vector<Edge>& edges, GroupParty upper, std::span<const GroupParty> children,
+                  std::span<const Alone> alone, const Call& call, const RailShare& share) const {
+    const std::uint64_t packets = packets_of(call, share);
+    if (packets == 0) return;
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      const std::uint64_t full = share.reach() == Reach::everyone ? packets
+                                 : share.reach() == Reach::to_one ? share.chunks() + alone[i].zeros
+                                                                  : alone[i].chunks;
+      edges.push_back(
+          {children[i], upper, bytes_of_packets(share, packets, full), packets, Carriage::packet});
+    }
+    add_down(edges, upper, children, alone, packets, share);
+  }
+
+  // A round's elements go to one child and credits to the others, or the other way around; where no
+  // child has the worker of the round, and where everyone takes all, one packet goes to all.
+  void add_down(std::vector<Edge>& edges, GroupParty from, std::span<const GroupParty> children,
+                std::span<const Alone> alone, std::uint64_t packets, const RailShare& share) const {
+    std::uint32_t copies = 0;
+    const auto send = [&](std::uint64_t rounds, bool full, const auto& gets) {
+      if (rounds == 0) return;
+      ++copies;
+      const std::uint64_t bytes = bytes_of_packets(share, rounds, full ? rounds : 0);
+      for (const GroupParty child : children)
+        if (gets(child)) edges.push_back({from, child, bytes, rounds, Carriage::packet, copies});
     };
-    if (p.all == 0) return;
-    edges.push_back({lower, upper, bytes(p.full_up), p.all, Carriage::packet});
-    edges.push_back({upper, lower, bytes(p.full_down), p.all, Carriage::packet});
+    const bool to_one = share.reach() == Reach::to_one;
+    std::uint64_t of_nobody = packets;
+    for (std::size_t i = 0; i < children.size() && share.reach() != Reach::everyone; ++i) {
+      const std::uint64_t rounds = alone[i].chunks + alone[i].zeros;
+      of_nobody -= rounds;
+      send(rounds, to_one, [&](GroupParty child) { return child == children[i]; });
+      send(rounds, !to_one, [&](GroupParty child) { return child != children[i]; });
+    }
+    send(of_nobody, !to_one, [](GroupParty) { return true; });
+  }
+
+  // Bytes of so many packets, of which `full` have elements.
+  std::uint64_t bytes_of_packets(const RailShare& share, std::uint64_t packets,
+                                 std::uint64_t full) const {
+    return packets * switchml::head_bytes(share.reach()) + full * 4 * layout_->options.elements;
   }
 
   std::shared_ptr<const Layout> layout_;

@@ -104,7 +104,7 @@ class ChakraImporter {
   // Messages between two ranks whose ends name different communicators, or one of which names none,
   // are matched by their tag alone, as simulators match all.
   void match_names() {
-    using Lane = std::tuple<std::int32_t, std::int32_t, std::uint32_t>;  // from, to, tag
+    using Lane = std::tuple<std::int32_t, std::int32_t, std::uint64_t>;  // from, to, tag
     std::map<Lane, std::map<std::uint32_t, std::int64_t>> unmatched;     // sends, by communicator
     const auto each_message = [&](const auto& take) {
       for (TraceRank& rank : trace_.given)

@@ -64,7 +64,8 @@ class ChakraReader {
     out.host = false;
     out.control.clear();
     out.data.clear();
-    out.has = out.tag = 0;
+    out.has = 0;
+    out.tag = 0;
     out.track = -1;
     fields(message,
            [&](std::uint32_t field, std::uint32_t wire, std::uint64_t number,
@@ -197,7 +198,7 @@ class ChakraReader {
         out.has |= 1U << known.bit;
       }
       if (name == "is_cpu_op") out.host = value != 0;
-      if (name == "comm_tag") out.tag = static_cast<std::uint32_t>(value);
+      if (name == "comm_tag") out.tag = static_cast<std::uint64_t>(value);
       if (name == "stream" || (name == "tid" && out.track < 0)) out.track = value;
     }
     if (kind == 29 && (name == "pg_name" || name == "comm_group")) {

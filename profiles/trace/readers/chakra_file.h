@@ -36,7 +36,7 @@ struct ChakraNode {
   std::uint32_t has = 0;
   std::int64_t values[8] = {};  // by bit number
   std::string_view pg_name;
-  std::uint32_t tag = 0;
+  std::uint64_t tag = 0;
   std::int64_t track = -1;        // stream of a device, thread of a host
   std::string_view input_values;  // JSON
   std::string_view input_types;   // JSON, or as Python writes it: ['Tensor(float)']

@@ -265,6 +265,10 @@ void plan_kernels(std::mt19937& random, SmallJob& job) {
   ParallelPlan& parallel = spec.parallel;
   parallel.framework = one_of(random, {Framework::ddp, Framework::ddp, Framework::horovod,
                                        Framework::fsdp, Framework::zero1});
+  // Its controller's bits are int64, which no switch adds.
+  if (parallel.framework == Framework::horovod &&
+      shares_switches(spec.collectives.algorithm(Func::all_reduce)))
+    spec.collectives.groups["controller"][Func::all_reduce] = "generic/auto";
   parallel.compiled = random() % 2 == 0;
   parallel.foreach_optimizer = random() % 2 == 0;
   parallel.bucket_views = random() % 2 == 0;
