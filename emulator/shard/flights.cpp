@@ -51,7 +51,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
     s.busy_slots |= std::uint64_t{1} << f.slot;
   }
   if (op.kind == Op::Kind::collective) {
-    const Schedules::Play& play = schedules_.get(group, op);
+    const Schedules::Play& play = play_of(group, op);
     f.row = play.row;
     f.sequence = sequences_[r.local * workload_.group_names.size() + op.group]++;
     f.schedule = play.schedule.get();
@@ -183,10 +183,15 @@ void Shard::begin_actor(Flight& f, int index, const Step*& steps) {
   load_step(f, a);
 }
 
-// Whether a collective is one delay inside a node.
-bool Shard::is_one_delay(std::uint32_t group, const Op& op) const {
+// The schedule of a collective of a program.
+const Schedules::Play& Shard::play_of(std::uint32_t group, const Op& op) {
+  return known_calls_.get(schedules_, group, cluster_.layout(group), op);
+}
+
+// Whether a collective of a program is one delay inside a node.
+bool Shard::is_one_delay(std::uint32_t group, const Op& op) {
   return model_nodes_ && !segment_.verify && workload_.groups[group].members.size() > 1 &&
-         cluster_.inside_node(group) && schedules_.can_be_delay(group, op);
+         cluster_.inside_node(group) && play_of(group, op).can_be_delay();
 }
 
 // Finds the times of all calls inside nodes, unless the run is stopped: there is no time for it in
@@ -200,7 +205,7 @@ void Shard::play_node_calls() {
           if (op.kind != Op::Kind::collective) continue;
           const auto [group, position] = cluster_.membership(r.id(), op.group);
           if (position == 0 && is_one_delay(group, op))
-            node_calls_.of(group, op, *schedules_.get(group, op).schedule);
+            node_calls_.of(group, op, *play_of(group, op).schedule);
         }
 }
 

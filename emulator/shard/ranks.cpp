@@ -147,7 +147,7 @@ bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
     if (stream == 0 && op.kind == Op::Kind::compute && spec_.run.compute_slowdown > 0 &&
         others_are_ready(r))
       return true;
-    if (wait_for_clock(r, stream, &op)) return true;
+    if (communicates(op) && wait_for_clock(r, stream, &op)) return true;
     ++s.pc;
     if (++ops_untold_ == kOpsTold) tell_ops();
     const Started started = start_op(r, stream, op);
@@ -176,15 +176,12 @@ bool Shard::advance_stream(RankState& r, std::uint8_t stream) {
   return true;
 }
 
-// Lets a stream that has run ahead wait for the clock if others can notice what it does next: a
+// Lets a stream that has run ahead wait for the clock if others can notice what it does next, a
 // call that leaves the node, or its end (null). Returns whether it waits.
 bool Shard::wait_for_clock(RankState& r, std::uint8_t stream, const Op* next) {
   StreamState& s = r.streams[stream];
   if (!runs_ahead_ || s.now.at <= now_) return false;
   if (next) {
-    if (next->kind == Op::Kind::compute || next->kind == Op::Kind::record ||
-        next->kind == Op::Kind::wait)
-      return false;
     const std::uint32_t group = cluster_.membership(r.id(), next->group).group;
     if (next->kind == Op::Kind::collective && next->launch == 0 && is_one_delay(group, *next))
       return false;

@@ -134,6 +134,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   shared_ = &shared;
   shared.players[index_] = this;
   if (!cpus_.empty()) bind_this_thread(cpus_);
+  known_calls_.clear();
   if (!virtual_) play_node_calls();
   stats_ = {};
   stats_.rows.resize(schedules_.rows().size());

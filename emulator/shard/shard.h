@@ -72,6 +72,7 @@
 #include "emulator/shard/on_the_way/on_links.h"
 #include "emulator/shard/ranks/early_messages.h"
 #include "emulator/shard/ranks/first_sends.h"
+#include "emulator/shard/ranks/known_calls.h"
 #include "emulator/shard/ranks/node_meetings.h"
 #include "emulator/shard/ranks/note_payloads.h"
 #include "emulator/shard/ranks/rank.h"
@@ -236,7 +237,8 @@ class Shard final : private NoteCarrier {
   void for_actors_on(Flight& f, int channel, Visit visit);
   void start_launch(RankState& r, std::uint8_t stream);
   void pass_turn(RankState& r, Flight& f, const ActorState& ended);
-  bool is_one_delay(std::uint32_t group, const Op& op) const;
+  const Schedules::Play& play_of(std::uint32_t group, const Op& op);
+  bool is_one_delay(std::uint32_t group, const Op& op);
   void meet_in_node(RankState& r, Flight& f);
   void play_node_calls();
   TransferEnds* at_lone_ports(PairCounter& pair, GroupRank source, GroupRank target);
@@ -436,6 +438,7 @@ class Shard final : private NoteCarrier {
   Picoseconds now_ = 0;  // the clock as last read
   ShardShared* shared_ = nullptr;
   Schedules schedules_;
+  KnownCalls known_calls_;
   NodeCalls node_calls_;
   std::unique_ptr<NodeTransfers> node_transfers_;  // null: none pass lone ports
   // Ranks, then helpers; helpers play no program.

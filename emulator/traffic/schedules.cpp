@@ -145,12 +145,12 @@ Schedules::Schedules(const JobSpec& spec, const Workload& workload, const Cluste
 void Schedules::add(const Op& op, const GroupsByKind& groups_of) {
   if (op.kind == Op::Kind::send || op.kind == Op::Kind::recv) {
     check_size(spec_, workload_, op, op.count);
-    const Algorithm& row = find(Func::send_recv, op.group);
-    transfer_algorithm_[op.group] = &row;
-    const Exactness exactness = exactness_of_transfer(row, op.within != Op::Within::unknown);
+    const Algorithm*& row = transfer_algorithm_[op.group];
+    if (row == nullptr) row = &find(Func::send_recv, op.group);
+    const Exactness exactness = exactness_of_transfer(*row, op.within != Op::Within::unknown);
     for (const std::uint32_t group : groups_of[op.group])
-      transfer_row_[op.group] = row_for(Func::send_recv, op.group, std::string(row.name),
-                                        compared(exactness, row.library, row.name, group));
+      transfer_row_[op.group] = row_for(Func::send_recv, op.group, std::string(row->name),
+                                        compared(exactness, row->library, row->name, group));
   }
   if (op.kind != Op::Kind::collective) return;
   for (const std::uint32_t group : groups_of[op.group]) {

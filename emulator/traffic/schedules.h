@@ -48,6 +48,10 @@ class Schedules {
     const Algorithm* scheme = nullptr;         // not null: its agents play the call
     std::uint16_t row = 0;
     mutable StepTable steps;  // computed when first asked for
+
+    // Whether a call inside a node may be one delay: not where agents play it, nor where senders
+    // wait for permissions, which take time of their own.
+    bool can_be_delay() const { return !scheme && !schedule->flow_control().posting.needed(); }
   };
   // The schedule of a collective of the workload.
   const Play& get(std::uint32_t group, const Op& op) const;
@@ -64,11 +68,8 @@ class Schedules {
   const Step* steps(const Play& play, GroupRank position) {
     return play.steps.of(*play.schedule, position, steps_left_);
   }
-  // Whether a call inside a node may be one delay: not where agents play it, nor where senders wait
-  // for permissions, which take time of their own.
   bool can_be_delay(std::uint32_t group, const Op& op) const {
-    const Play& play = get(group, op);
-    return !play.scheme && !play.schedule->flow_control().posting.needed();
+    return get(group, op).can_be_delay();
   }
 
   // The row that a call really plays, whose closed form applies if it has one.

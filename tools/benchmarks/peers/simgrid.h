@@ -15,8 +15,9 @@ namespace ghostrank::bench {
 constexpr double kBitsPerSecond = 100e9;  // of every link between a host and its switch
 
 struct Played {
-  double cpu_seconds = 0;    // of the thread that plays
-  std::vector<double> ends;  // seconds, of each transfer, or of the whole
+  double cpu_seconds = 0;        // of playing alone, the last time
+  std::vector<double> ends;      // seconds, of each transfer, or of the whole
+  double whole_cpu_seconds = 0;  // of random transfers: from their list to `ends`
 };
 
 // SimGrid's engine without what models the WAN.
@@ -26,8 +27,10 @@ std::unique_ptr<simgrid::s4u::Engine> make_engine();
 
 constexpr int kTransfersEach = 8;  // that a host sends
 
-Played play_transfers_as_flows(int hosts);
-Played play_transfers_in_simgrid(int hosts);
+// Each play the transfers so many times, one time after the other. The first time paths are found,
+// and what else is made when a call first comes.
+Played play_transfers_as_flows(int hosts, int times);
+Played play_transfers_in_simgrid(int hosts, int times);
 
 // How far the durations of the transfers are apart, as a share of SimGrid's.
 struct Apart {

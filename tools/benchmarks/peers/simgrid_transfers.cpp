@@ -65,12 +65,12 @@ ClusterSpec cluster_of(int hosts) {
 
 // A job in which every transfer has a stream of its own at both ends. Stores the receiver's stream
 // in `transfers`.
-BenchJob job_of(int hosts, std::vector<Transfer>& transfers) {
+BenchJob job_of(int hosts, std::vector<Transfer>& transfers, int times) {
   BenchJob b = collective_job(FabricKind::virtual_time, hosts, hosts, {}, 0);
   JobSpec& spec = b.job.spec;
   spec.cluster = cluster_of(hosts);
   spec.fabric.network = NetworkModel::flow;
-  spec.run.warmup = 0;
+  spec.run.warmup = times - 1;
   b.workload.roles.assign(hosts, {"host", {Program{}}});
   for (int i = 0; i < hosts; ++i) {
     b.workload.role_of[WorldRank(i)] = static_cast<std::uint16_t>(i);
@@ -96,11 +96,14 @@ BenchJob job_of(int hosts, std::vector<Transfer>& transfers) {
   return b;
 }
 
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
 }  // namespace
 
-Played play_transfers_as_flows(int hosts) {
+Played play_transfers_as_flows(int hosts, int times) {
   std::vector<Transfer> transfers = transfers_between(hosts);
-  const BenchJob job = job_of(hosts, transfers);
+  const double began = cpu_seconds();
+  const BenchJob job = job_of(hosts, transfers, times);
   RunOptions options;
   for (int i = 0; i < hosts; ++i) options.trace_ranks.push_back(WorldRank(i));
   const auto control = Control::meet(World{});
@@ -111,13 +114,15 @@ Played play_transfers_as_flows(int hosts) {
     if (s.kind == 2)  // a wait for the step's end would be a stream's last
       ends[{s.rank.value(), s.stream}] =
           static_cast<double>(s.start + s.duration) / static_cast<double>(kPicosPerSecond);
-  Played played{result.hosts.front().cpu_seconds, {}};
+  Played played{result.hosts.front().cpu_seconds};
   for (const Transfer& t : transfers) played.ends.push_back(ends.at({t.to, t.stream}));
+  played.whole_cpu_seconds = cpu_seconds() - began;
   return played;
 }
 
-Played play_transfers_in_simgrid(int hosts) {
+Played play_transfers_in_simgrid(int hosts, int times) {
   const std::vector<Transfer> transfers = transfers_between(hosts);
+  const double began = cpu_seconds();
   JobSpec spec;
   spec.cluster = cluster_of(hosts);
   spec.fabric.kind = FabricKind::virtual_time;
@@ -153,24 +158,31 @@ Played play_transfers_in_simgrid(int hosts) {
   }
   zone->seal();
 
-  std::vector<sg::CommPtr> comms;
+  Played played;
   sg::Actor::create("sender", host[0], [&] {
-    for (const Transfer& t : transfers) {
-      sg::this_actor::sleep_until(static_cast<double>(t.at) / static_cast<double>(kPicosPerSecond));
-      comms.push_back(sg::Comm::sendto_async(host[t.from], host[t.to], t.bytes));
+    for (int time = 0; time < times; ++time) {
+      const double now = sg::Engine::get_clock(), before = cpu_seconds();
+      std::vector<sg::CommPtr> comms;
+      for (const Transfer& t : transfers) {
+        const double at = static_cast<double>(t.at) / static_cast<double>(kPicosPerSecond);
+        sg::this_actor::sleep_until(now + at);
+        comms.push_back(sg::Comm::sendto_async(host[t.from], host[t.to], t.bytes));
+      }
+      sg::Comm::wait_all(comms);
+      played.cpu_seconds = cpu_seconds() - before;
+      played.ends.clear();
+      for (const sg::CommPtr& comm : comms) played.ends.push_back(comm->get_finish_time() - now);
     }
-    sg::Comm::wait_all(comms);
   });
-  const std::clock_t began = std::clock();
   engine->run();
-  Played played{static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC, {}};
-  for (const sg::CommPtr& comm : comms) played.ends.push_back(comm->get_finish_time());
+  played.whole_cpu_seconds = cpu_seconds() - began;
   return played;
 }
 
 Apart transfers_apart(int hosts) {
   const std::vector<Transfer> transfers = transfers_between(hosts);
-  const Played flows = play_transfers_as_flows(hosts), simgrid = play_transfers_in_simgrid(hosts);
+  const Played flows = play_transfers_as_flows(hosts, 1),
+               simgrid = play_transfers_in_simgrid(hosts, 1);
   Apart out;
   for (std::size_t i = 0; i < transfers.size(); ++i) {
     const double began =
