@@ -40,9 +40,11 @@ void check_spread(const JobSpec& spec, int processes) {
     throw Error(spec.source_of("run.shards") +
                 ": run.shards: fabric.kind packets has one engine thread, not " +
                 std::to_string(spec.run.shards) + "; leave it out");
-  if (processes > spec.cluster.all_nodes()) {
-    throw Error(spec.source_of("cluster.nodes") +
-                ": cluster.nodes: " + std::to_string(spec.cluster.all_nodes()) +
+  const std::string key = spec.slice.empty() ? "cluster.nodes" : "scale.nodes";
+  const int nodes =
+      spec.slice.empty() ? spec.cluster.all_nodes() : static_cast<int>(spec.slice.size());
+  if (processes > nodes) {
+    throw Error(spec.source_of(key) + ": " + key + ": " + std::to_string(nodes) +
                 " emulated nodes cannot be spread over " + std::to_string(processes) +
                 " processes (WORLD_SIZE); start at most one per node");
   }

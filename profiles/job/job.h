@@ -585,6 +585,9 @@ struct JobSpec {
   std::vector<HostEntry> hosts;                // empty: one process per launched host
   Placement placement;
   double dilation = 0;  // 0: auto
+  // Ascending: the emulated nodes that are played, while the rest of the cluster is modelled;
+  // empty: all are played.
+  std::vector<Node> slice;
   FabricSpec fabric;
   SwitchSpec network_switch;
   RunSpec run;
