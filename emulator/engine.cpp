@@ -32,6 +32,7 @@
 #include "emulator/result/network_report.h"
 #include "emulator/run_length.h"
 #include "emulator/several_jobs.h"
+#include "emulator/slice/outside.h"
 #include "emulator/traffic/schedules.h"
 #include "emulator/traffic/tensor_use.h"
 #include "emulator/traffic/time_outs.h"
@@ -40,6 +41,7 @@
 #include "emulator/verify/verify.h"
 #include "emulator/warmup.h"
 #include "profiles/device/device.h"
+#include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/job/events.h"
 #include "profiles/load/idle_keys.h"
@@ -71,7 +73,10 @@ class Session::Play {
         states_(spec_.run.verify && carries_gradients(spec_)
                     ? std::make_unique<GradientStates>(spec_, workload)
                     : nullptr),
+        outside_(cluster_.is_slice() ? std::make_unique<Outside>(spec_, workload, cluster_)
+                                     : nullptr),
         player_(spec_, workload, cluster_, ensemble_, control, make_shards()) {
+    player_.play_beside(outside_.get());
     for (HostReport& host : ensemble_.hosts) {
       if (const HostEntry* entry = host_entry(spec_, host.index, cluster_.hosts()))
         host.name = entry->name;
@@ -97,6 +102,12 @@ class Session::Play {
     result_.ranks = workload_.ranks - workload_.servers;
     result_.nics_per_node = spec_.cluster.nics_per_node;
     result_.flows = flows_.per_host_pair();
+    if (outside_) {
+      std::vector<int> nodes;
+      for (const Node node : spec_.slice) nodes.push_back(node.value());
+      result_.slice = {number_list_text(nodes), static_cast<int>(nodes.size()), spec_.cluster.nodes,
+                       cluster_.ranks_played()};
+    }
     result_.samples_per_iteration = workload_.samples_per_iteration;
     result_.flops_per_iteration = workload_.flops_per_iteration;
     result_.peak_flops = matmul_peak_tflops(spec_.device, spec_.precision.parameters) * 1e12;
@@ -200,6 +211,11 @@ class Session::Play {
             "its own");
       }
     }
+    if (outside_)
+      result_.notes.push_back(
+          "slice: the other nodes were played in virtual time before; they are late here by what "
+          "the "
+          "slice costs them, where their times followed from its messages");
     if (carries_over(workload_))
       result_.notes.push_back(
           workload_.jobs.empty()
@@ -647,6 +663,7 @@ class Session::Play {
   Ensemble ensemble_;
   const bool wired_;                              // messages cross a real network
   const std::unique_ptr<GradientStates> states_;  // null: ranks carry nothing from step to step
+  const std::unique_ptr<Outside> outside_;        // of a slice; else null
   Player player_;
   std::uint32_t next_ = 0;  // next iteration number
 
@@ -678,6 +695,11 @@ Result run_job(const LoadedJob& job, const Workload& workload, Control& control,
   const RunSpec& run = job.spec.run;
   Phase phase{kInOrder, run.warmup, run.iterations, run.verify, run.min_seconds, run.end};
   if (job.spec.compression && job.spec.compression->adapts) {
+    if (!job.spec.slice.empty())
+      throw Error(
+          job.spec.source_of("compression.budget_ms") +
+          ": compression.budget_ms: ratios follow the whole network, of which a slice plays "
+          "a part; leave it out, or use scale.mode: dilate");
     AdaptiveRatios ratios(job.spec, workload);
     phase.program = AdaptiveRatios::kProgram;
     phase.chooser = &ratios;

@@ -17,6 +17,7 @@
 #include "emulator/result/figures.h"
 #include "emulator/segment_series.h"
 #include "profiles/job/events.h"
+#include "emulator/slice/outside.h"
 #include "profiles/median.h"
 
 namespace ghostrank {
@@ -85,6 +86,8 @@ Player::Player(const JobSpec& spec, const Workload& workload, const Cluster& clu
       ++ranks_of_role_[workload.role_of[rank]];
       ++local_ranks_[job_of(workload, rank)];
     }
+  if (cluster.is_slice() && cluster.location(cluster.first_played()).host == host_)
+    ++local_ranks_[0];
 }
 
 double Player::ops_of(const Segment& segment) const {
@@ -153,6 +156,7 @@ SegmentReport Player::play_whole(const Segment& segment, Callbacks callbacks) {
   jobs_.assign(jobs_of(workload_), {});
   stalls_.clear();
   arriving_.assign(control_.world().size, {});
+  const Crossings* crossings = play_outside();
   const double cpu = cpu_seconds();
   began_ns_ = monotonic_ns();
   throttled_before_ = throttled_seconds();
@@ -168,6 +172,7 @@ SegmentReport Player::play_whole(const Segment& segment, Callbacks callbacks) {
   try {
     ShardShared shared(static_cast<int>(shards_.size()));
     for (auto& f : ensemble_.fabrics) shared.fabrics.push_back(f.get());
+    shared.crossings = crossings;
     for (InterfaceLog& log : interface_logs_) log.begin();
     if (control_.stop() == Stop::none) play_shards(shared);
     return gather(report(cpu));
@@ -175,6 +180,17 @@ SegmentReport Player::play_whole(const Segment& segment, Callbacks callbacks) {
     control_.fail(kOutOfMemory, Stop::machine);
     reports_.clear();
     return {};
+  }
+}
+
+// Returns what comes to a slice in the segment; null: all is played here, or the run was stopped.
+const Crossings* Player::play_outside() {
+  if (!outside_ || control_.stop() != Stop::none) return nullptr;
+  try {
+    return &outside_->play(segment_, control_);
+  } catch (const std::bad_alloc&) {
+    control_.fail(kOutOfMemory, Stop::machine);
+    return nullptr;
   }
 }
 
@@ -413,8 +429,10 @@ void Player::take_published() {
 // Reports the job's iterations in order: one is over when every rank of the job has ended it.
 void Player::report_iterations(std::size_t job) {
   JobSums& own = jobs_[job];
-  const int all = ranks_of(workload_, job);
-  const double ranks = all, trainers = all - workload_.servers;
+  const bool slice = cluster_.is_slice();
+  const int played = slice ? cluster_.ranks_played() : ranks_of(workload_, job);
+  const int all = slice ? played + 1 : played;  // with the outside
+  const double ranks = played, trainers = slice ? played : played - workload_.servers;
   for (;;) {
     const auto index = static_cast<std::uint32_t>(own.ends.size());
     const auto found = own.whole.find(segment_.first + index);

@@ -23,6 +23,8 @@
 
 namespace ghostrank {
 
+class Outside;  // emulator/slice/outside.h
+
 class Player {
  public:
   struct Callbacks {
@@ -39,6 +41,9 @@ class Player {
   // From then on `chooser` decides which program each iteration plays, and each iteration is a
   // segment of its own; null: the workload decides.
   void choose_with(StepChooser* chooser) { chooser_ = chooser; }
+  // Before every segment `outside`, which outlives this, plays the rest of the cluster; null: all
+  // of it is played here.
+  void play_beside(Outside* outside) { outside_ = outside; }
   // Plays the segment from emulated time 0. Returns the sum of all processes' reports on process 0,
   // elsewhere this process's report with the summary of all. If the run was stopped, returns what
   // this process knows. Trouble of the engine stops the run (see Control::stop_reason).
@@ -61,6 +66,7 @@ class Player {
 
  private:
   SegmentReport play_whole(const Segment& segment, Callbacks callbacks);
+  const struct Crossings* play_outside();
   double seconds_of_calls(const SegmentReport& sum, Func func) const;
   struct JobSums {
     std::map<std::uint32_t, IterationSums> open;   // sums over this process
@@ -105,7 +111,7 @@ class Player {
   const bool serves_;  // the job has agents, and a process of agents alone may have no program
   const Cluster& cluster_;
   const Picoseconds killed_at_;               // of the measured iterations, by an event
-  std::vector<std::uint32_t> local_ranks_;    // by job
+  std::vector<std::uint32_t> local_ranks_;    // by job; a slice's outside ends as one more
   std::vector<std::uint32_t> ranks_of_role_;  // in this process
   double ops_ = 0;                            // of the segment, in this process
   std::vector<std::unique_ptr<Shard>> shards_;
@@ -119,6 +125,7 @@ class Player {
   std::set<Host> missing_;
   std::vector<StallReport> stalls_;
   StepChooser* chooser_ = nullptr;
+  Outside* outside_ = nullptr;
 
   // State of the current segment.
   Segment segment_;

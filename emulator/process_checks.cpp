@@ -47,9 +47,11 @@ void check_spread(const JobSpec& spec, int processes) {
         throw Error(event.source + ": events: there is no host " + to_string(event.host) +
                     "; the job is played by hosts 0 to " + std::to_string(processes - 1) +
                     " (WORLD_SIZE)");
-  if (processes > spec.cluster.all_nodes()) {
-    throw Error(spec.source_of("cluster.nodes") +
-                ": cluster.nodes: " + std::to_string(spec.cluster.all_nodes()) +
+  const std::string key = spec.slice.empty() ? "cluster.nodes" : "scale.nodes";
+  const int nodes =
+      spec.slice.empty() ? spec.cluster.all_nodes() : static_cast<int>(spec.slice.size());
+  if (processes > nodes) {
+    throw Error(spec.source_of(key) + ": " + key + ": " + std::to_string(nodes) +
                 " emulated nodes cannot be spread over " + std::to_string(processes) +
                 " processes (WORLD_SIZE); start at most one per node");
   }

@@ -203,6 +203,13 @@ void report_segment(const Segment& segment, const Workload& workload,
   for (const Schedules::Row& row : rows) jobs.push_back(job_of_row(row, workload));
   add_traffic(sum, jobs, played, result);
   if (sum.spilled > 0) note_spill(sum, result);
+  if (result.slice) {
+    const auto share = [&](std::uint64_t n) { return static_cast<double>(n) / played[0]; };
+    result.slice->bytes_to_outside = share(sum.to_outside.bytes);
+    result.slice->messages_to_outside = share(sum.to_outside.messages);
+    result.slice->bytes_from_outside = share(sum.from_outside.bytes);
+    result.slice->messages_from_outside = share(sum.from_outside.messages);
+  }
   for (std::size_t i = 0; i < sum.rows.size(); ++i)
     add_row(rows[i], sum.rows[i], workload, played[jobs[i]], result);
   if (!result.fidelity.modelled) {

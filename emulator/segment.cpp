@@ -52,6 +52,7 @@ void exchange(Archive&& field, Report& r) {
   field(r.paced), field(r.pace_error), field(r.events), field(r.messages), field(r.checked),
       field(r.wrong);
   field(r.spans_dropped), field(r.strays), field(r.spilled), field(r.ledger);
+  field(r.to_outside), field(r.from_outside);
   field(r.spilled_by_nic.rows()), field(r.spill_paths), field(r.intra), field(r.packets),
       field(r.troubles), field(r.links), field(r.fluids), field(r.gaps), field(r.helpers);
 }
@@ -122,6 +123,8 @@ void SegmentReport::add(Shard& shard, std::vector<Span> shard_spans) {
   part.rows = s.rows;
   part.ledger = shard.ledger().rows();
   part.intra = shard.ledger().intra();
+  part.to_outside = s.to_outside;
+  part.from_outside = s.from_outside;
   part.packets = s.packets;
   part.troubles = s.troubles;
   part.links = s.links;
@@ -175,6 +178,8 @@ void SegmentReport::merge(SegmentReport& other) {
   move_to_end(other.spill_paths, spill_paths);
   if (intra.size() < other.intra.size()) intra.resize(other.intra.size());
   for (std::size_t row = 0; row < other.intra.size(); ++row) intra[row] += other.intra[row];
+  to_outside += other.to_outside;
+  from_outside += other.from_outside;
   packets.merge(other.packets);
   troubles.merge(other.troubles);
   fluids += other.fluids;

@@ -58,6 +58,7 @@ struct SegmentReport : SegmentSummary {
   std::vector<std::string> spill_paths;    // by shard, also of shards that did not spill
   Spilled in_files = Spilled::all;         // in a sum
   std::vector<LedgerCell> intra;           // inside nodes, by row; missing: none
+  LedgerCell to_outside, from_outside;     // as in ShardStats
   PacketCounts packets;
   SwitchTroubles troubles;
   std::vector<HelperCount> helpers;  // those that heard anything

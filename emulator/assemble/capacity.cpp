@@ -174,7 +174,7 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, i
   const VectorBy<Node, Host> host_of = host_of_nodes(spec, processes);
   const auto host_of_nic = [&](Nic nic) {  // NICs of modelled switches: one process
     const Node node(nic.value() / spec.cluster.nics_per_node);
-    return node.value() < host_of.size() ? host_of[node] : Host(0);
+    return node.value() < host_of.size() ? host_of[node] : Host(0);  // kNoHost: not played
   };
   struct Load {
     double out_bytes = 0, in_bytes = 0, out_messages = 0, in_messages = 0;
@@ -183,9 +183,16 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, i
     std::set<Nic> out_nics, in_nics;  // NICs that exchange data with other processes
   };
   VectorBy<Host, Load> loads(processes);
+  const double played =  // share of the nodes
+      1 - static_cast<double>(std::count(host_of.begin(), host_of.end(), kNoHost)) /
+              static_cast<double>(host_of.size());
   for (const PairTraffic& pair : plan.pairs) {
     const Host from = host_of_nic(pair.source_nic);
     const Host to = host_of_nic(pair.target_nic);
+    if (from == kNoHost || to == kNoHost) {  // a slice's share is played there, but does not leave
+      if (from != to) loads[from == kNoHost ? to : from].wired += pair.messages;
+      continue;
+    }
     if (from == to && spec.fabric.colocated != Colocated::wire) {
       loads[from].wired += pair.messages;
       continue;
@@ -205,7 +212,7 @@ Capacity needs_of(const JobSpec& spec, const TrafficPlan& plan, int processes, i
           : 1 + static_cast<double>(credits) / static_cast<double>(plan.wire_messages);
   double busiest = 0, busiest_wire = 0, burst = 0, most_handled = 0;
   for (Load& load : loads) {
-    load.inside = static_cast<double>(plan.work_inside_nodes) / processes;
+    load.inside = static_cast<double>(plan.work_inside_nodes) * played / processes;
     const double bytes = std::max(load.out_bytes, load.in_bytes);
     const double messages = std::max(load.out_messages, load.in_messages);
     const double wire = wire_bytes_per_second > 0 ? bytes / wire_bytes_per_second : 0;

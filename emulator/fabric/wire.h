@@ -29,6 +29,7 @@ enum class MessageKind : std::uint8_t {
   permission = 5,  // the receiver has posted a receive; 4 is a frame, inside the fabric only
   // From an agent; docs/wire-format.md says what the fields then hold.
   note = 6,
+  passed = 7,  // out of a slice; likewise
 };
 
 struct Header {

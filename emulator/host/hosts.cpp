@@ -31,7 +31,7 @@ void check_placement(const JobSpec& spec, int processes) {
       throw Error(spec.source_of("placement") + ": placement names host " + to_string(host) +
                   ", but the job was started as " + std::to_string(processes) +
                   " processes (WORLD_SIZE), numbered from 0; start more, or change the placement");
-    ++nodes[host];
+    if (host >= Host(0)) ++nodes[host];  // else a node that is not played
   }
   const auto idle = std::find(nodes.begin(), nodes.end(), 0);
   if (!spec.placement.host_of_node.empty() && idle != nodes.end())

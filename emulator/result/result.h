@@ -322,6 +322,15 @@ struct Span {  // for the Chrome trace; emulated time
   std::uint32_t part = 0;  // likewise: number of the part
 };
 
+// The part of the cluster that was played (scale.mode: slice). Traffic is per iteration.
+struct SliceReport {
+  std::string nodes;  // "0-7"
+  int nodes_played = 0, of_nodes = 0, ranks_played = 0;
+  // Data between the slice and the rest of the cluster, which is modelled.
+  double bytes_to_outside = 0, messages_to_outside = 0;
+  double bytes_from_outside = 0, messages_from_outside = 0;
+};
+
 // The program that played a run.
 struct BuildFacts {
   std::string commit;    // "1a2b3c4d5e6f", "...-dirty"; "unknown": built without git
@@ -371,7 +380,7 @@ struct Result {
   std::string config_json;
   std::string job_name, started_utc;
   std::vector<HostReport> hosts;
-  int ranks = 0;
+  int ranks = 0;  // of the job
   int nics_per_node = 1;
   double dilation = 1;
   double wall_seconds = 0;                  // of this machine, set-up and warm-up included
@@ -387,6 +396,7 @@ struct Result {
   std::vector<NicTraffic> nics;    // by NIC, without those that neither sent nor received
   std::vector<PairTraffic> pairs;  // empty if the ledger outgrew memory
   std::vector<FlowCount> flows;
+  std::optional<SliceReport> slice;            // empty if every node was played
   std::optional<TensorUse> tensors;            // empty if they are dense
   std::optional<CompressionUse> compression;   // empty if nothing is compressed
   std::optional<TrainingUse> training;         // empty if nothing is learned

@@ -323,9 +323,9 @@ void Shard::finish_flight(RankState& r, Flight& f) {
     stats_.wrong += checked.wrong;
   }
   f.data.reset();
-  // Count a call once: a transfer at its receiver, a collective at position 0.
+  // Count a call once: a transfer at its receiver, a collective at its first member that is played.
   const bool transfer = f.op->kind != Op::Kind::collective;
-  if (transfer ? f.op->kind == Op::Kind::recv : f.position == 0) {
+  if (transfer ? f.op->kind == Op::Kind::recv : f.position == cluster_.first_played(f.group)) {
     RowStats& row = stats_.rows[f.row];
     ++row.calls;
     row.bytes += call_elements(c) * c.element_bytes;

@@ -16,6 +16,7 @@ namespace {
 // but the network.
 JobSpec lone_job(const JobSpec& spec, const JobSpec& own, int nodes) {
   JobSpec lone = spec;
+  lone.slice.clear();
   lone.collectives = own.collectives;
   lone.device = own.device;
   lone.cluster.nodes = nodes;

@@ -90,6 +90,27 @@ inline Flight* Shard::flight_at_target(Route& route, const Event& e) {
   return route.flight;
 }
 
+// Schedules the event of a message whose last byte comes to the receiver's NIC or GPU at `t`.
+void Shard::come_in(Flight& f, Route& route, const Leaving& m, const Moment& t, Event::Kind kind,
+                    Payload* content) {
+  if (route.shard != index_) {
+    Parcel p;
+    if (content) p.message.payload = std::move(*content);
+    m.describe(f, p.event);
+    p.event.t = t;
+    p.event.rank = route.rank;
+    p.event.via = route.comes_in;
+    p.event.set_kind(kind, m.kind);
+    p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
+    return hand_over(route.shard, std::move(p));
+  }
+  Event& e = schedule(kind, t, route.rank, m.kind);
+  m.describe(f, e);
+  e.via = route.comes_in;
+  if (content) e.held = held_.put(Parcel{.message = {{}, std::move(*content)}});
+  e.flight = flight_at_target(route, e);
+}
+
 // Runs the ready queue until it is empty.
 void Shard::go_on() {
   while (!ready_.empty()) go_on_with(ready_.pop());

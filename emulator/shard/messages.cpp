@@ -63,6 +63,10 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, GroupRank pee
   route.nics = back ? NicPair{data.target, data.source} : data;
   if (route.nics.target != to.nic)
     route.comes_in = static_cast<std::uint8_t>(route.nics.target - cluster_.nic(to.node, 0) + 1);
+  if ((slice_ || recorder_) && crosses(from, to)) {
+    route.hop = Route::Hop::crossing;
+    return;
+  }
   const MessageKind kind = !back                                         ? MessageKind::data
                            : f.schedule->flow_control().posting.needed() ? MessageKind::permission
                                                                          : MessageKind::credit;
@@ -82,7 +86,10 @@ void Shard::find_route(const RankState& r, Flight& f, int channel, GroupRank pee
 // Adds the route's messages that are not yet counted to the ledger.
 void Shard::settle(const Flight& f, Route& route) {
   if (route.sent.messages == 0) return;
-  if (route.hop == Route::Hop::node || route.hop == Route::Hop::gpu_link) {
+  if (slice_ && route.hop == Route::Hop::crossing) {
+    stats_.to_outside += route.sent;
+  } else if (recorder_) {  // the slice has a ledger of its own
+  } else if (route.hop == Route::Hop::node || route.hop == Route::Hop::gpu_link) {
     ledger_.add_intra(f.row, route.sent);
   } else {
     ledger_.add({route.nics.source, route.nics.target, f.row}, route.sent);
@@ -111,6 +118,7 @@ void Shard::leave(RankState& r, Flight& f, Route& route, const Leaving& m, Paylo
   if (route.hop >= Route::Hop::packets)
     return route.hop == Route::Hop::packets    ? leave_by_packets(r, f, route, m, content)
            : route.hop == Route::Hop::gpu_link ? leave_by_gpu_link(f, route, m, content)
+           : route.hop == Route::Hop::crossing ? leave_crossing(r, f, route, m)
                                                : leave_changing_nic(r, f, route, m, content);
   const bool node = route.hop == Route::Hop::node, data = m.kind == MessageKind::data;
   const LinkSpeed& link = node ? intra_ : nic_;
@@ -181,27 +189,6 @@ void Shard::leave_changing_nic(RankState& r, Flight& f, Route& route, const Leav
       cluster_.topology().path_latency(route.nics.source, route.nics.target, route.flow);
   come_in(f, route, m, {m.ready.at + duration + latency, m.ready.slip}, Event::Kind::arrival,
           nullptr);
-}
-
-// Schedules the event of a message whose last byte comes to the receiver's NIC or GPU at `t`.
-void Shard::come_in(Flight& f, Route& route, const Leaving& m, const Moment& t, Event::Kind kind,
-                    Payload* content) {
-  if (route.shard != index_) {
-    Parcel p;
-    if (content) p.message.payload = std::move(*content);
-    m.describe(f, p.event);
-    p.event.t = t;
-    p.event.rank = route.rank;
-    p.event.via = route.comes_in;
-    p.event.set_kind(kind, m.kind);
-    p.event.flight = m.kind == MessageKind::credit ? nullptr : &f;
-    return hand_over(route.shard, std::move(p));
-  }
-  Event& e = schedule(kind, t, route.rank, m.kind);
-  m.describe(f, e);
-  e.via = route.comes_in;
-  if (content) e.held = held_.put(Parcel{.message = {{}, std::move(*content)}});
-  e.flight = flight_at_target(route, e);
 }
 
 // Spends the time that copying a payload of this size takes.
@@ -278,6 +265,7 @@ void Shard::arrive_from_wire(Message m) {
     return fail("a message for rank " + std::to_string(h.target) + " came to host " +
                 to_string(host_) + ", which does not play it; do all processes run the same job?");
   }
+  if (h.kind == MessageKind::passed && slice_) return passed_from_wire(h);
   if (h.nic > cluster_.nics_per_node())
     return fail("a message came for NIC " + std::to_string(h.nic - 1) +
                 ", which nodes of this job do not have; do all processes run the same job?");

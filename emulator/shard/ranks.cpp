@@ -67,27 +67,34 @@ void Shard::end_iteration(RankState& r) {
   }
   const Picoseconds lasted = end.at - r.began;
   const std::uint16_t job = r.role->job;
-  const IterationSums* whole = iterations_[job].add(
-      {r.iteration, 1, job, end, SummedTime::of(r.compute), SummedTime::of(r.exposed),
-       SummedTime::of(r.bubble), SummedTime::of(lasted),
-       r.id() == first_rank(workload_, job) ? lasted : 0, end.at});
-  stats_.end = later(stats_.end, end);
+  const WorldRank first = slice_ ? cluster_.first_played() : first_rank(workload_, job);
+  if (recorder_ && !recorder_->is_inside(cluster_.location(r.party).node))
+    recorder_->ended(r.iteration, end);
+  add_to_iteration({r.iteration, 1, job, end, SummedTime::of(r.compute), SummedTime::of(r.exposed),
+                    SummedTime::of(r.bubble), SummedTime::of(lasted), r.id() == first ? lasted : 0,
+                    end.at});
   if (end.at > kLatest)
     fail("iteration " + std::to_string(r.iteration) +
          " ends more than 53 emulated days after the run began, beyond which times are not exact; "
          "play fewer iterations or a smaller job");
   tell_ops();
-  if (whole) {
-    const std::lock_guard lock(shared_->mutex);
-    shared_->finished.push_back(*whole);
-    shared_->changed.notify_one();
-  }
-  if (++r.iteration == r.stop_at) {
-    if (--ranks_left_ == 0 && shared_->ended.fetch_add(1) + 1 == shared_->shards && !links_.empty())
-      for (Fabric* f : shared_->fabrics) f->wake();  // they stayed to play links for others
-    return;
-  }
+  if (++r.iteration == r.stop_at) return one_ended();
   begin_iteration(r, end);
+}
+
+void Shard::add_to_iteration(const IterationSums& one) {
+  stats_.end = later(stats_.end, one.end);
+  const IterationSums* whole = iterations_[one.job].add(one);
+  if (!whole) return;
+  const std::lock_guard lock(shared_->mutex);
+  shared_->finished.push_back(*whole);
+  shared_->changed.notify_one();
+}
+
+// A rank has ended its last iteration.
+void Shard::one_ended() {
+  if (--ranks_left_ == 0 && shared_->ended.fetch_add(1) + 1 == shared_->shards && !links_.empty())
+    for (Fabric* f : shared_->fabrics) f->wake();  // they stayed to play links for others
 }
 
 void Shard::tell_ops() {

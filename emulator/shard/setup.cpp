@@ -45,6 +45,8 @@ Shard::Shard(const Setup& setup)
       wired_(!setup.flows.of(setup.host, setup.index).empty() || setup.switch_packets),
       model_nodes_(setup.spec.fabric.inside_node == InsideNode::model),
       runs_ahead_(may_run_ahead(setup.spec, setup.workload, setup.cluster)),
+      recorder_(setup.recorder),
+      slice_(setup.cluster.is_slice()),
       schedules_(setup.spec, setup.workload, setup.cluster),
       node_calls_(setup.spec, setup.workload, schedules_),
       agents_(
@@ -115,7 +117,8 @@ Shard::Shard(const Setup& setup)
                                                       link_rates_.get());
   if (copy_payload_) scratch_.resize(2 * kScratchBytes);
   lookahead_ = cluster_.shards() > 1 ? cluster_.topology().lookahead() : Windows::kNever;
-  if (FirstSends::known(spec_, workload_, cluster_))
+  // What leaves a slice may lead to something at any shard.
+  if (!slice_ && FirstSends::known(spec_, workload_, cluster_))
     first_sends_ =
         std::make_unique<FirstSends>(workload_, cluster_, host_, index_, spec_.run.jitter);
 }
@@ -185,6 +188,7 @@ void Shard::prepare(const Segment& segment, ShardShared& shared) {
   of_agents_ = 0;
   got_on_at_ = window_ = 0;
   suspects_agents_ = false;
+  if (slice_) begin_slice();
   for (RankState& r : ranks_) {
     r.nvlink = {};
     if (r.local >= players_) continue;
@@ -218,6 +222,12 @@ std::uint32_t Shard::begin_ranks() {
     if (r.iteration == r.stop_at) continue;
     ++playing;
     ++of_job[job];
+  }
+  const Location& first = cluster_.location(cluster_.first_played());
+  if (slice_ && first.host == host_ && first.shard == index_) {
+    outside_ends_ = segment_.count;
+    ++playing;
+    ++of_job[0];
   }
   iterations_.resize(of_job.size());
   for (std::size_t job = 0; job < of_job.size(); ++job)

@@ -508,6 +508,8 @@ void Shard::fire(Event& event) {
       return give_rates(event.t.at);
     case Event::Kind::packets:
       return packets_due(event.t.at);
+    case Event::Kind::outside:
+      return passed_outside(event);
     case Event::Kind::post: {
       of_agents_ += event.message == MessageKind::note;
       Parcel parcel = held_.take(event.held);

@@ -11,6 +11,7 @@
 //   shard/credits.cpp     credits, and permissions of libraries that post receives
 //   shard/notes.cpp       notes of agents
 //   shard/links.cpp       how messages cross links between switches
+//   shard/crossings.cpp   messages between a slice and the rest of the cluster
 //   shard/fluids.cpp      calls that travel as flows
 //   shard/by_packets.cpp  how messages go where the network is played packet by packet
 //   shard/outbox.cpp      hands parcels to other shards, to the fabric and to packets
@@ -70,6 +71,7 @@
 #include "emulator/shard/on_the_way/misfortune.h"
 #include "emulator/shard/on_the_way/note_order.h"
 #include "emulator/shard/on_the_way/on_links.h"
+#include "emulator/shard/on_the_way/slice_edge.h"
 #include "emulator/shard/ranks/early_messages.h"
 #include "emulator/shard/ranks/first_sends.h"
 #include "emulator/shard/ranks/known_calls.h"
@@ -120,6 +122,8 @@ class Shard final : private NoteCarrier {
     Packets* switch_packets = nullptr;
     GradientStates* states = nullptr;  // of verified runs; null: ranks carry nothing
     bool link_times = false;           // note when links are busy
+    // Of the whole job, in virtual time: records what crosses into a slice, and keeps no ledger.
+    CrossingRecorder* recorder = nullptr;
   };
   explicit Shard(const Setup& setup);
   ~Shard() override;
@@ -206,6 +210,8 @@ class Shard final : private NoteCarrier {
   // shard/ranks.cpp
   void begin_iteration(RankState& r, Moment t);
   void end_iteration(RankState& r);
+  void add_to_iteration(const IterationSums& one);
+  void one_ended();
   void tell_ops();
   enum class Started : std::uint8_t {
     ended,    // at once
@@ -355,6 +361,21 @@ class Shard final : private NoteCarrier {
   void pass_link(const Event& event);
   bool land(const RankState& r, Event& event, Picoseconds head);
 
+  // shard/crossings.cpp
+  bool crosses(const Location& from, const Location& to) const;
+  static OutwardConnection outward(const RankState& r, const Flight& f, const Route& route,
+                                   const Leaving& m);
+  void leave_crossing(RankState& r, Flight& f, Route& route, const Leaving& m);
+  void leave_slice(const RankState& r, const Flight& f, Route& route, const Leaving& m,
+                   const Moment& t);
+  void tell_passed(std::uint32_t release, const Moment& at);
+  void passed_from_wire(const Header& h);
+  void passed_outside(const Event& e);
+  void know_arrival(std::uint32_t arrival, const Moment& at);
+  void comes_from_outside(const Crossings::Arrival& arrival, const Moment& at);
+  void outside_ended(std::uint32_t iteration, const Moment& end);
+  void begin_slice();
+
   // shard/fluids.cpp
   void meet_as_fluid(RankState& r, Flight& f);
   void transfer_as_fluid(RankState& r, Flight& f, PairCounter& pair);
@@ -432,6 +453,8 @@ class Shard final : private NoteCarrier {
   std::unique_ptr<const SlowRanks> slow_ranks_;  // null: none
   std::unique_ptr<const LinkRates> link_rates_;  // of links that events change; null: of none
   const bool virtual_, copy_payload_, reanchor_, wired_, model_nodes_, runs_ahead_;
+  CrossingRecorder* const recorder_;
+  const bool slice_;
 
   Clock clock_ = Clock::virtual_time();
   Segment segment_;
@@ -451,8 +474,8 @@ class Shard final : private NoteCarrier {
   std::vector<std::uint16_t> scheme_row_;  // row of the report, by scheme
   Misfortune misfortune_;
   std::vector<std::uint32_t> sequences_;  // collectives started, by rank, then by kind of group
-  std::uint32_t ranks_left_ = 0;
-  Picoseconds ended_ = 0;                   // when the loop saw the last rank here end
+  std::uint32_t ranks_left_ = 0;  // with the outside of a slice, where this shard hears of its ends
+  Picoseconds ended_ = 0;         // when the loop saw the last rank here end
   std::vector<OpenIterations> iterations_;  // by job
   TimerQueue<Event> timers_;
   ReadyQueue ready_;
@@ -467,6 +490,10 @@ class Shard final : private NoteCarrier {
   VectorBy<Nic, Passage> entered_;            // when its last message came to its first link
   InOrder in_turn_;                           // connections whose messages take several paths
   Flowlets flowlets_;
+  SliceEdge edge_;  // of a slice
+  // Of a slice, by process and shard: the flow that tells what has left it; -1: none.
+  std::vector<int> flow_to_;
+  std::uint32_t outside_ends_ = 0;  // of the outside's iterations, which this shard has yet to hear
   // Of libraries that need permissions, where links have a rate.
   Connections connections_;
   NoteOrder note_order_;

@@ -147,7 +147,9 @@ std::string Shard::what_is_awaited(const Flight& f, const ActorState& a) const {
   const auto& members = workload_.groups[f.group & ~kPointToPoint].members;
   const auto named = [&](GroupRank position) {
     const WorldRank rank = members[position];
-    return "rank " + to_string(rank) + " on host " + to_string(cluster_.location(rank).host);
+    const Host host = cluster_.location(rank).host;
+    return "rank " + to_string(rank) +
+           (host == kNoHost ? " outside the slice" : " on host " + to_string(host));
   };
   std::string text;
   for (int i = 0; i < a.step->recv_from.size(); ++i) {

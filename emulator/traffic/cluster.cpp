@@ -115,9 +115,11 @@ const std::string& source_of_algorithm(const JobSpec& spec, Func func, const std
 VectorBy<Node, Host> host_of_nodes(const JobSpec& spec, int processes) {
   if (processes > 1 && !spec.placement.host_of_node.empty()) return spec.placement.host_of_node;
   const int nodes = spec.cluster.all_nodes();
-  VectorBy<Node, Host> host;
-  for (std::int64_t n = 0; n < nodes; ++n)
-    host.push_back(Host(spec.placement.cyclic ? n % processes : n * processes / nodes));
+  const std::int64_t played = spec.slice.empty() ? nodes : std::ssize(spec.slice);
+  VectorBy<Node, Host> host(nodes, kNoHost);
+  for (std::int64_t n = 0; n < played; ++n)
+    host[spec.slice.empty() ? Node(n) : spec.slice[static_cast<std::size_t>(n)]] =
+        Host(spec.placement.cyclic ? n % processes : n * processes / played);
   return host;
 }
 
@@ -130,7 +132,8 @@ int usable_shards(const JobSpec& spec, int hosts) {
                      : alone             ? std::min(cores_of_process(spec), kMostByAuto)
                                          : 1;
   VectorBy<Host, int> nodes(hosts);
-  for (const Host host : host_of_nodes(spec, hosts)) ++nodes[host];
+  for (const Host host : host_of_nodes(spec, hosts))
+    if (host != kNoHost) ++nodes[host];
   return std::max(1, std::min(wanted, *std::min_element(nodes.begin(), nodes.end())));
 }
 
@@ -158,9 +161,12 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     p.nic = nic(p.node, rank.value() % gpus * nics_per_node_ / gpus);
     p.host = host_of_node_[p.node];
     p.shard = shard_of_node_[p.node];
-    auto& mates = on_shard_[p.host][p.shard].ranks;
-    p.local = static_cast<std::uint32_t>(mates.size());
-    mates.push_back(rank);
+    if (p.host != kNoHost) {
+      auto& mates = on_shard_[p.host][p.shard].ranks;
+      p.local = static_cast<std::uint32_t>(mates.size());
+      mates.push_back(rank);
+      if (ranks_played_++ == 0) first_played_ = rank;
+    }
     locations_.push_back(p);
   }
 
@@ -173,8 +179,11 @@ Cluster::Cluster(const JobSpec& spec, const Workload& workload, int hosts)
     std::map<Node, std::int32_t> number;
     std::map<Node, std::map<Nic, std::int32_t>> nics;  // numbered as they come
     std::vector<std::int32_t> on_gpu, on_nic;
+    first_played_of_.push_back(kNoRank);
     for (GroupRank i = 0; i < std::ssize(group.members); ++i) {
       const WorldRank rank = group.members[i];
+      if (first_played_of_.back() == kNoRank && plays(location(rank).node))
+        first_played_of_.back() = i;
       memberships_[rank.index() * kinds_ + group.kind] = {g, i};
       const Location& p = location(rank);
       layout.nodes.push_back(number.try_emplace(p.node, number.size()).first->second);
@@ -312,6 +321,10 @@ void Cluster::add_scheme(const JobSpec& spec, std::uint32_t group, const Algorit
     throw Error(source_of_algorithm(own, row.func, own_name(workload_, kind)) + ": " +
                 std::string(row.library) + "/" + std::string(row.name) + " " + why);
   };
+  if (is_slice())
+    refuse(
+        "has agents, whose state a slice cannot have without the rest of the cluster; use "
+        "scale.mode: dilate, or an algorithm without");
   SchemeUse use{group, row.library, row.name, nullptr, {}, WorldParty(parties())};
   use.parties.assign(members_of(group).begin(), members_of(group).end());
   Communicator comm;

@@ -24,6 +24,8 @@
 
 namespace ghostrank {
 
+inline constexpr Host kNoHost{-1};  // of nodes that are not played
+
 struct Location {  // of one party
   Node node;
   Nic nic;  // that of its GPU
@@ -83,6 +85,14 @@ class Cluster {
   // The flows of a shard to a switch outside ghostrank, in the order of their numbers.
   std::vector<SwitchEnd> switch_ends(Host host, int shard) const;
   int parties() const { return locations_.size(); }
+  // Whether only some nodes are played (scale.mode: slice); whether `node` is. Ranks of others are
+  // on no host.
+  bool is_slice() const { return ranks_played_ < workload_.ranks; }
+  bool plays(Node node) const { return host_of_node_[node] != kNoHost; }
+  int ranks_played() const { return ranks_played_; }
+  WorldRank first_played() const { return first_played_; }
+  // The first member of a group that is played; kNoRank: none is.
+  GroupRank first_played(std::uint32_t group) const { return first_played_of_[group]; }
   PartyKind kind(WorldParty party) const;
   // Whether a switch outside ghostrank plays the party: no process does.
   bool outside(WorldParty party) const {
@@ -169,6 +179,9 @@ class Cluster {
   bool outside_;  // schemes use a switch outside ghostrank
   std::size_t kinds_;
   VectorBy<Node, Host> host_of_node_;
+  int ranks_played_ = 0;
+  WorldRank first_played_;
+  std::vector<GroupRank> first_played_of_;  // by group
   VectorBy<Node, std::int32_t> shard_of_node_;
   std::vector<std::int32_t> shard_of_link_;
   VectorBy<WorldParty, Location> locations_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace ghostrank {
@@ -34,6 +35,7 @@ Flows::Flows(const JobSpec& spec, const Workload& workload, const Cluster& clust
       add_nics(used);
     else
       add_connections(used);
+    if (cluster.is_slice()) join_shards();
   }
   number_ends();
   with_packets_ = !cluster.schemes().empty() && sends_packets(spec, workload);
@@ -74,7 +76,7 @@ void Flows::add(Key key, int opens, int other) {
 void Flows::add_all_pairs(int parties) {
   std::map<int, Location> owners;
   for (const WorldParty party : each<WorldParty>(parties)) {
-    if (cluster_.outside(party)) continue;
+    if (cluster_.outside(party) || cluster_.location(party).host == kNoHost) continue;
     owners.emplace(owner(cluster_.location(party)), cluster_.location(party));
   }
   for (const auto& [a, from] : owners) {
@@ -120,6 +122,43 @@ void Flows::add_connections(std::vector<Connection> used) {
     add({joined(c.from.value(), c.to.value()), named(c.group, c.channel)}, opens,
         endpoint_for(to, to.nic.value(), rising ? i % endpoints : i / endpoints));
   }
+}
+
+// Joins the shards that no flow of the plan joins: of a slice they tell each other what has left
+// it.
+void Flows::join_shards() {
+  struct Shard {
+    Host host;
+    int shard = 0;
+    auto operator<=>(const Shard&) const = default;
+  };
+  std::set<std::pair<Shard, Shard>> joined_shards;
+  for (const Flow& f : flows_) {
+    const FlowEndpoint &a = endpoints_[f.end[0]], &b = endpoints_[f.end[1]];
+    joined_shards.insert(std::minmax(Shard{a.host, a.shard}, Shard{b.host, b.shard}));
+  }
+  std::vector<std::pair<Shard, Location>> all;
+  for (const Host host : each<Host>(cluster_.hosts()))
+    for (int shard = 0; shard < shards_; ++shard)
+      all.push_back({{host, shard}, cluster_.location(cluster_.ranks_of(host, shard).front())});
+  for (const auto& [a, from] : all)
+    for (const auto& [b, to] : all) {
+      if (a.host >= b.host || joined_shards.contains({a, b})) continue;
+      const int opens = endpoint_for(from, from.nic.value(), 0);
+      const auto [low, high] = std::minmax(from.nic, to.nic);
+      const std::uint64_t connection = kind_ == FlowKind::nic ? 0 : ~std::uint64_t{0};
+      add({joined(low.value(), high.value()), connection}, opens,
+          endpoint_for(to, to.nic.value(), 0));
+    }
+}
+
+int Flows::between(Host host, int shard, Host other, int other_shard) const {
+  const std::vector<FlowEnd>& mine = of(host, shard);
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const FlowEndpoint& far = endpoint({mine[i].flow, 1 - mine[i].end});
+    if (far.host == other && far.shard == other_shard) return static_cast<int>(i);
+  }
+  return -1;
 }
 
 void Flows::number_ends() {

@@ -57,13 +57,17 @@ class Flows {
 
   // Whether a message from `from` to `to` goes through the fabric.
   bool carries(const Location& from, const Location& to) const {
-    return from.node != to.node && (from.host != to.host || wire_);
+    return from.node != to.node && (from.host != to.host || wire_) && from.host != kNoHost &&
+           to.host != kNoHost;
   }
   // Whether schemes send packets beside the flows.
   bool with_packets() const { return with_packets_; }
   // The flow of a message that the fabric carries, as its index among the flows of the sender's
   // shard; -1 if no flow was planned for it.
   int index_of(WorldParty from, WorldParty to, const Header& header, const NicPair& nics) const;
+
+  // The first flow from one shard to another, as its index among those of the first; -1: none.
+  int between(Host host, int shard, Host other, int other_shard) const;
 
   int shards() const { return shards_; }  // per process
   const std::vector<FlowEndpoint>& endpoints() const { return endpoints_; }
@@ -95,6 +99,7 @@ class Flows {
   void add_all_pairs(int parties);
   void add_nics(const std::vector<Connection>& used);
   void add_connections(std::vector<Connection> used);
+  void join_shards();
   void add(Key key, int opens, int other);
   void number_ends();
 

@@ -113,7 +113,7 @@ struct Connection {
 // Every connection that any iteration of the job uses, sorted; those inside nodes too.
 std::vector<Connection> plan_connections(const JobSpec& spec, const Workload& workload);
 
-// The process of each emulated node.
+// The process of each emulated node; kNoHost: it is not played.
 VectorBy<Node, Host> host_of_nodes(const JobSpec& spec, int processes);
 
 }  // namespace ghostrank

@@ -599,6 +599,9 @@ struct JobSpec {
   // At which a process sends at most from an interface of its machine, bits per second, all headers
   // counted; 0: unlimited.
   double max_nic_bps = 0;
+  // Ascending: the emulated nodes that are played, while the rest of the cluster is modelled;
+  // empty: all are played.
+  std::vector<Node> slice;
   FabricSpec fabric;
   SwitchSpec network_switch;
   RunSpec run;

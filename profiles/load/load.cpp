@@ -29,6 +29,7 @@
 #include "profiles/load/sections/network.h"
 #include "profiles/load/sections/parallel.h"
 #include "profiles/load/sections/run.h"
+#include "profiles/load/sections/slice.h"
 #include "profiles/load/several_jobs.h"
 #include "profiles/load/tree.h"
 #include "profiles/model/model.h"
@@ -307,8 +308,11 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
   }
   check_nccl_graphs(in.at("collectives.node_template"), spec.cluster, spec.collectives);
   spec.hosts = read_hosts(in.at("hosts"), spec.cluster.nics_per_node);
-  spec.placement = read_placement(in.at("placement"), spec.hosts, spec.cluster.all_nodes(), near);
+  spec.slice = read_slice(in, spec.cluster.nodes);
+  spec.placement =
+      read_placement(in.at("placement"), spec.hosts, spec.cluster.all_nodes(), spec.slice, near);
   spec.dilation = in.number("scale.dilation");
+  if (!spec.slice.empty() && spec.dilation == 0) spec.dilation = 1;
   read_fabric(in, *spec.collectives.own, spec.fabric);
   spec.cluster.nic_rates = read_nic_rates(in.at("cluster.nic.rates"), near, spec.cluster);
   read_network_switch(in, near, spec);
@@ -318,6 +322,7 @@ void read_setting(const Settings& in, const std::string& near, JobSpec& spec,
     fail(in.at("fabric.network").mark,
          "fabric.network: flow plays calls, not the messages whose data run.verify compares; use "
          "loggp");
+  check_slice(in, spec, jobs != nullptr);
   for (const Setting& setting : in.all())
     if (setting.given) spec.sources.emplace(std::string(setting.key->path), location(setting.mark));
 }
@@ -426,6 +431,9 @@ LoadedJob load_cluster_job(const std::string& base, const std::vector<std::strin
   const Settings settings = cluster_settings(base, overrides, root, keys);
   LoadedJob job;
   read_setting(settings, "", job.spec);
+  if (!job.spec.slice.empty())
+    fail(settings.at("scale.mode").mark,
+         "scale.mode: slice is of a job; without one every node is played, so use dilate");
   std::map<std::string, YamlValue> resolved;
   put_files_in_place(settings, "", resolved);
   write_config(settings, std::move(resolved), job);

@@ -372,6 +372,10 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
         "compression.budget_ms: traffic is that of compression.least_ratio; steps send as much "
         "more as the network carries in time");
   if (job.spec.events) facts.notes.emplace_back("events: times here are without them");
+  if (!job.spec.slice.empty())
+    facts.notes.push_back(
+        "scale.mode: slice: a run plays " + std::to_string(job.spec.slice.size()) +
+        " of these nodes, by at most as many processes; traffic is that of the whole job");
   for (std::string& note : estimate_notes(facts.traffic)) facts.notes.push_back(std::move(note));
   if (facts.traffic.sends_packets || job.spec.network_switch.outside())
     for (std::string& note : short_time_outs(job.spec, workload, Cluster(job.spec, workload, 1)))

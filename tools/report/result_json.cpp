@@ -160,6 +160,16 @@ Json traffic_json(const Result& result) {
   return json;
 }
 
+Json slice_json(const SliceReport& slice) {
+  return {{"nodes", slice.nodes},
+          {"nodes_played", slice.nodes_played},
+          {"ranks_played", slice.ranks_played},
+          {"bytes_to_outside_per_iteration", count_json(slice.bytes_to_outside)},
+          {"messages_to_outside_per_iteration", count_json(slice.messages_to_outside)},
+          {"bytes_from_outside_per_iteration", count_json(slice.bytes_from_outside)},
+          {"messages_from_outside_per_iteration", count_json(slice.messages_from_outside)}};
+}
+
 Json switch_json(const Result& result) {
   if (!result.network_switch) return nullptr;
   const SwitchReport& sw = *result.network_switch;
@@ -320,6 +330,7 @@ Json to_json(const Result& result) {
   json.update(throughput_json(result));
   json["collectives"] = collectives_json(result);
   json["traffic"] = traffic_json(result);
+  if (result.slice) json["slice"] = slice_json(*result.slice);
   json["network"] = network_json(result.network);
   json["tensors"] = tensors_json(result.tensors);
   json["compression"] = compression_json(result.compression);
@@ -403,6 +414,7 @@ bool is_result_path(const std::string& path) {
   sample.packets = PacketCounts{};
   sample.network_switch = SwitchReport{};
   sample.troubles = SwitchTroubles{};
+  sample.slice = SliceReport{};
   sample.tensors = TensorUse{};
   sample.tensors->last_density = 0;
   sample.compression = CompressionUse{};

@@ -248,6 +248,14 @@ std::vector<Fact> traffic_facts(const Result& result) {
   facts.push_back({"between nodes",
                    humane_bytes(result.wire_bytes_per_iteration) + " in " +
                        humane_mean_count(result.messages_per_iteration, "message") + " per step"});
+  if (result.slice) {
+    const SliceReport& s = *result.slice;
+    facts.push_back(
+        {"not played", "sent to other nodes " + humane_bytes(s.bytes_to_outside) + " in " +
+                           humane_mean_count(s.messages_to_outside, "message") +
+                           " per step, from them " + humane_bytes(s.bytes_from_outside) + " in " +
+                           humane_mean_count(s.messages_from_outside, "message") + "; modelled"});
+  }
   if (const std::string nics = nic_line(result.nics, result.nics_per_node); !nics.empty())
     facts.push_back({"per NIC", nics});
   facts.push_back(

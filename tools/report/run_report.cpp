@@ -45,10 +45,14 @@ std::string dilation_line(const LoadedJob& job, const Result& result) {
 std::string size_line(const LoadedJob& job, const Result& result) {
   const ClusterSpec& cluster = job.spec.cluster;
   const auto processes = static_cast<double>(std::max<std::size_t>(result.hosts.size(), 1));
+  const std::string played = result.slice ? ", " + humane_count(result.slice->nodes_played) +
+                                                " of " + humane_count(result.slice->of_nodes) +
+                                                " nodes (" + result.slice->nodes + ") played by "
+                                          : ", played by ";
   return humane_count(result.ranks, "rank") + " on " +
          humane_count(cluster.nodes, "emulated node") + " (" +
          humane_count(cluster.gpus_per_node, "GPU") + ", " +
-         humane_count(cluster.nics_per_node, "NIC") + " each), played by " +
+         humane_count(cluster.nics_per_node, "NIC") + " each)" + played +
          humane_count(processes, "process", "processes");
 }
 
@@ -70,7 +74,11 @@ bool has_wrong_sums(const Result& result) {
 
 std::string verdict(const Result& result) {
   const Fidelity& f = result.fidelity;
-  const std::string valid = f.valid_for.empty() ? "" : "; valid for " + join(f.valid_for, ", ");
+  const std::string valid =
+      f.valid_for.empty()
+          ? ""
+          : "; valid for " + join(f.valid_for, ", ") +
+                (result.slice ? " of nodes " + result.slice->nodes + " beside modelled ones" : "");
   if (!result.interrupted.empty()) {
     std::string played = std::to_string(static_cast<std::uint64_t>(iterations_played(result)));
     if (!result.open_end) played += " of " + std::to_string(result.iterations_asked);

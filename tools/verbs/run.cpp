@@ -111,10 +111,22 @@ std::vector<WorldRank> ranks_to_trace(const RunFlags& flags, const LoadedJob& jo
     if (!flags.trace_ranks.empty()) throw Error("--trace-ranks needs --trace FILE");
     return {};
   }
-  if (!flags.trace_ranks.empty()) return parse_ranks(flags.trace_ranks, ranks);
+  const ClusterSpec& cluster = job.spec.cluster;
+  const std::vector<Node>& slice = job.spec.slice;
+  if (!flags.trace_ranks.empty()) {
+    const std::vector<WorldRank> named = parse_ranks(flags.trace_ranks, ranks);
+    for (const WorldRank rank : named)
+      if (!slice.empty() && std::ranges::count(slice, cluster.node_of(rank)) == 0)
+        throw Error("--trace-ranks: rank " + to_string(rank) + " is on node " +
+                    to_string(cluster.node_of(rank)) +
+                    ", which scale.nodes leaves out; name ranks of the slice");
+    return named;
+  }
   std::vector<WorldRank> first_of_nodes;
-  for (int node = 0; node < std::min(job.spec.cluster.nodes, kDefaultTraceRanks); ++node) {
-    if (const int rank = node * job.spec.cluster.gpus_per_node; rank < ranks)
+  const int nodes = slice.empty() ? cluster.nodes : static_cast<int>(slice.size());
+  for (int i = 0; i < std::min(nodes, kDefaultTraceRanks); ++i) {
+    const int node = slice.empty() ? i : slice[static_cast<std::size_t>(i)].value();
+    if (const int rank = node * cluster.gpus_per_node; rank < ranks)
       first_of_nodes.emplace_back(rank);
   }
   return first_of_nodes;

@@ -7,7 +7,8 @@ namespace {
 
 bool may_be_framed(MessageKind kind) {
   return kind == MessageKind::data || kind == MessageKind::credit || kind == MessageKind::probe ||
-         kind == MessageKind::permission || kind == MessageKind::note;
+         kind == MessageKind::permission || kind == MessageKind::note ||
+         kind == MessageKind::passed;
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Event {
     fluid,       // a call that is a flow begins or ends; `held`: its number in FluidCalls
     rates,       // flows have come or gone: all get their rates
     packets,     // packets of the modelled network go on
+    outside,     // a message of the slice has come to the outside; `sequence`: its release
   };
   Moment t;
   // arrival: the flight that the sender believes it is for; the target checks it, and searches

@@ -16,6 +16,7 @@
 #include "emulator/result/result.h"
 #include "emulator/result/sampled_seconds.h"
 #include "emulator/shard/measured/stalls.h"
+#include "emulator/traffic/ledger.h"
 
 namespace ghostrank {
 
@@ -38,6 +39,7 @@ struct ShardStats {
   Picoseconds wall_behind = 0;            // clock past the last rank's ideal end
   Picoseconds paced = 0, pace_error = 0;  // pace_error: signed growth of lateness in busy periods
   std::uint64_t events = 0, messages = 0;
+  LedgerCell to_outside, from_outside;  // of a slice: data that is modelled
   // Virtual time: windows, and those in which it had anything to do; messages to other shards.
   std::uint64_t windows = 0, busy_windows = 0, handed = 0;
   std::uint64_t fluids = 0;  // collectives that travelled as flows

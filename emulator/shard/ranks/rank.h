@@ -26,8 +26,17 @@ namespace ghostrank {
 struct Route {
   // Within the node; within the process; through the fabric; within the process over links, as
   // packets, and between NICs whose rates change, with or without links; within the node, over a
-  // link between the two GPUs.
-  enum class Hop : std::uint8_t { node, process, fabric, links, packets, changing, gpu_link };
+  // link between the two GPUs; into a slice of the cluster or out of it.
+  enum class Hop : std::uint8_t {
+    node,
+    process,
+    fabric,
+    links,
+    packets,
+    changing,
+    gpu_link,
+    crossing
+  };
   GroupRank peer = kNoRank;  // the receiver; kNoRank: no route was found yet
   Hop hop = Hop::node;
   std::uint8_t comes_in = 0;  // NIC at the receiver, as Header::nic
@@ -36,7 +45,7 @@ struct Route {
   std::uint32_t rank = 0;     // receiver's local index at its shard
   std::int32_t shard = 0;
   // Flow of the fabric, -1: the plan has none; over links: the path; as packets: the connection;
-  // between GPUs: the link.
+  // between GPUs: the link; out of a slice: the connection, once known.
   std::int32_t flow = -1;
   NicPair nics;
   Flight* flight = nullptr;  // the peer's flight of this collective, once seen there

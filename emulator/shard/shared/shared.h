@@ -67,6 +67,7 @@ struct IterationSums {
 };
 
 class Shard;
+struct Crossings;
 
 struct ShardShared {
   explicit ShardShared(int shards);
@@ -92,6 +93,7 @@ struct ShardShared {
   std::vector<Quiet> quiet;  // by shard, real time only; guarded by `mutex`
   std::vector<std::unique_ptr<std::atomic<bool>>> asleep;  // by shard: it blocks or is about to
   std::vector<Fabric*> fabrics;                            // by shard: to wake it
+  const Crossings* crossings = nullptr;  // of a slice: what comes to it in the segment
 
   // For jobs with agents or links, whose shards serve others after their own ranks have ended.
   std::atomic<int> ended{0};  // shards whose ranks have ended

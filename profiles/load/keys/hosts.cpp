@@ -16,14 +16,16 @@ constexpr std::array kKeys{
         "blocked cyclic PATH"}
         .on("ofi"),
     Key{"scale.mode", KeyType::choice, "dilate",
-        "how a large cluster fits few hosts: time is stretched", 0, 0, "dilate", "slice"},
+        "how a large cluster fits few hosts: dilate: time is stretched; slice: only some nodes are "
+        "played, the rest of the cluster is modelled",
+        0, 0, "dilate slice"},
     Key{"scale.dilation", KeyType::auto_number, "auto",
         "how much slower than real time; auto: the least that this machine keeps up with, as "
-        "measured before the run and in its warm-ups",
+        "measured before the run and in its warm-ups; of a slice 1",
         1, 1e9}
         .on("memory ofi packets"),
-    Key{"scale.nodes", KeyType::string, kAbsent, "slice: nodes that are played", 0, 0, "", "",
-        kLater}};
+    Key{"scale.nodes", KeyType::string, kAbsent, "the nodes of the slice: 0-7 or '0-3,8'"}.where(
+        "scale.mode", "slice")};
 
 }  // namespace
 

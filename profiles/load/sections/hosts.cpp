@@ -103,6 +103,8 @@ Host host_of(const std::string& text, const std::vector<HostEntry>& hosts,
                                       std::to_string(hosts.size() - 1)));
 }
 
+constexpr Host kNone(-1);  // of nodes that are not played
+
 struct Line {
   std::string text;
   Mark mark;
@@ -139,10 +141,12 @@ std::vector<Line> lines_of_list(const YamlValue& list) {
 }
 
 VectorBy<Node, Host> hosts_of_nodes(const std::vector<Line>& lines, const Mark& end,
-                                    const std::vector<HostEntry>& hosts, int nodes) {
+                                    const std::vector<HostEntry>& hosts, int nodes,
+                                    const std::vector<Node>& slice) {
   const NumberOfName numbers = numbers_of(hosts);
-  constexpr Host kNone(-1);
   VectorBy<Node, Host> host_of_node(nodes, kNone);
+  VectorBy<Node, bool> played(nodes, slice.empty());
+  for (const Node node : slice) played[node] = true;
   for (const Line& line : lines) {
     const std::vector<std::string> fields = words(line.text);
     if (fields.empty()) continue;
@@ -153,16 +157,21 @@ VectorBy<Node, Host> hosts_of_nodes(const std::vector<Line>& lines, const Mark& 
       if (node >= nodes)
         fail(line.mark, "there is no node " + std::to_string(node) + ": cluster.nodes is " +
                             std::to_string(nodes) + ", and numbers begin at 0");
+      if (!played[Node(node)])
+        fail(line.mark, "node " + std::to_string(node) +
+                            " is not in scale.nodes, so no host plays it; leave it out");
       Host& known = host_of_node[Node(node)];
       if (known != kNone)
         fail(line.mark, "node " + std::to_string(node) + " has a host already; name it once");
       known = host;
     }
   }
-  const auto missing = std::find(host_of_node.begin(), host_of_node.end(), kNone);
-  if (missing != host_of_node.end())
-    fail(end, "the placement gives node " + std::to_string(missing - host_of_node.begin()) +
-                  " no host; every node from 0 to " + std::to_string(nodes - 1) + " needs one");
+  for (const Node node : host_of_node.keys())
+    if (played[node] && host_of_node[node] == kNone)
+      fail(end, "the placement gives node " + to_string(node) + " no host; every node " +
+                    (slice.empty() ? "from 0 to " + std::to_string(nodes - 1)
+                                   : std::string("of scale.nodes")) +
+                    " needs one");
   return host_of_node;
 }
 
@@ -184,16 +193,17 @@ std::vector<HostEntry> read_hosts(const Setting& hosts, int nics_per_node) {
 }
 
 Placement read_placement(const Setting& placement, const std::vector<HostEntry>& hosts, int nodes,
-                         const std::string& near) {
+                         const std::vector<Node>& slice, const std::string& near) {
   Placement out;
   out.cyclic = placement.text == "cyclic";
   if (out.cyclic || placement.text == "blocked") return out;
   if (placement.raw->is_list()) {
-    out.host_of_node = hosts_of_nodes(lines_of_list(*placement.raw), placement.mark, hosts, nodes);
+    out.host_of_node =
+        hosts_of_nodes(lines_of_list(*placement.raw), placement.mark, hosts, nodes, slice);
   } else if (placement.raw->is_scalar()) {
     const std::vector<Line> lines = lines_of_file(placement, near);
-    out.host_of_node =
-        hosts_of_nodes(lines, lines.empty() ? placement.mark : lines.back().mark, hosts, nodes);
+    out.host_of_node = hosts_of_nodes(lines, lines.empty() ? placement.mark : lines.back().mark,
+                                      hosts, nodes, slice);
   } else {
     fail(placement.mark, "placement is " + description(*placement.raw) +
                              "; write blocked, cyclic, a path or a list of lines such as 0-3 s1");
@@ -215,6 +225,7 @@ YamlValue placement_lines(const Placement& placement, const std::vector<HostEntr
   const std::vector<Host>& of = placement.host_of_node.rows();
   for (std::size_t first = 0, last = 0; first < of.size(); first = last + 1) {
     for (last = first; last + 1 < of.size() && of[last + 1] == of[first];) ++last;
+    if (of[first] == kNone) continue;
     YamlValue line;
     line.kind = YamlValue::Kind::scalar;
     line.mark = mark;

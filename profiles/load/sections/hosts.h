@@ -22,9 +22,10 @@ std::span<const Key> host_nic_keys();  // of an entry of its `nics`
 // Returns NICs in the order of their rails, which must be 0, 1, 2, ... without gaps.
 std::vector<HostEntry> read_hosts(const Setting& hosts, int nics_per_node);
 
-// Looks a path up as given, then in `near`, the job file's folder.
+// Looks a path up as given, then in `near`, the job file's folder. `slice`: the nodes that are
+// played; empty: all of `nodes`.
 Placement read_placement(const Setting& placement, const std::vector<HostEntry>& hosts, int nodes,
-                         const std::string& near);
+                         const std::vector<Node>& slice, const std::string& near);
 
 // A placement that is neither blocked nor cyclic, as a list of lines.
 YamlValue placement_lines(const Placement& placement, const std::vector<HostEntry>& hosts,

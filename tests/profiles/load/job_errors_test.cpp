@@ -152,7 +152,6 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   const auto refused = [](const std::string& override_text, const std::string& message) {
     EXPECT_EQ(load_error(kHead, {override_text}), "-s '" + override_text + "': " + message);
   };
-  refused("scale.mode=slice", "scale.mode: slice is not available yet; use dilate");
   refused("fabric.qps_per_connection=4",
           "fabric.qps_per_connection is not available yet; remove it or use 1");
   refused(
@@ -195,6 +194,32 @@ TEST(JobErrors, WantARateAsACap) {
   for (const char* const wrong : {"0", "10", "unlimited", "10Kbps"})
     EXPECT_EQ(cap(wrong), "job.yaml:5:28: safety.max_rate_per_nic is '" + std::string(wrong) +
                               "'; write a rate of 1Mbps or more, such as 10Gbps, or none");
+}
+
+TEST(JobErrors, SayWhatSlicesCannotPlay) {
+  const auto refused = [](const std::string& more, const std::string& why) {
+    const std::string said =
+        load_error(kHead + "cluster: {nodes: 4, gpus_per_node: 2, nics_per_node: 2}\n" + more);
+    EXPECT_NE(said.find(why), std::string::npos) << said;
+  };
+  const std::string slice = "scale: {mode: slice, nodes: 0-1}\n";
+  refused("scale: {mode: slice}\n", "scale.mode: slice plays the nodes of scale.nodes");
+  refused("scale: {nodes: 0-1}\n", "scale.nodes");
+  refused("scale: {mode: slice, nodes: 0-4}\n", "there is no node 4: cluster.nodes is 4");
+  refused("scale: {mode: slice, nodes: 0-3}\n", "scale.nodes names every node");
+  refused("scale: {mode: slice, nodes: one}\n", "scale.nodes is 'one'; write numbers of nodes");
+  refused(slice + "run: {verify: true}\n", "run.verify: sums need the data of ranks");
+  refused(slice + "run: {min_seconds: 3}\n", "run.min_seconds: what comes to a slice");
+  refused(slice + "run: {duration: 1h}\n", "run.duration: what comes to a slice");
+  refused(slice + "run: {until: {ci95_percent: 1}}\n", "run.until.ci95_percent: what comes");
+  refused(slice + "events: [{at_s: 1, mark: x}]\n", "events: a slice plays against");
+  refused(slice + "fabric: {kind: virtual, network: flow}\n", "fabric.network: flow shares");
+  refused(slice + "fabric: {kind: packets, colocated: wire, namespaces: 'gr{node}'}\n",
+          "fabric.kind: packets plays all nodes");
+  refused("scale: {mode: slice, nodes: 0-1}\nfabric: {kind: ofi}\nplacement: ['0 0', '2 1']\n",
+          "node 2 is not in scale.nodes");
+  refused("scale: {mode: slice, nodes: 0-1}\nfabric: {kind: ofi}\nplacement: ['0 0']\n",
+          "gives node 1 no host; every node of scale.nodes needs one");
 }
 
 TEST(JobErrors, SayWhatNetworksNeed) {
