@@ -265,6 +265,7 @@ const std::vector<Probe> kProbes{
     {"run.jitter", "0.3"},
     {"run.compute_slowdown", "0.5"},
     {"run.probe_ms", "0"},
+    {"safety.max_rate_per_nic", "1Gbps"},
 };
 
 // The figures of a run in virtual time by which a key's effect is judged.
@@ -334,6 +335,7 @@ bool is_elsewhere(const Key& key) {
                            "cluster.nic.rates",
                            "cluster.storage_nodes",
                            "run.stall_timeout_s",
+                           "run.until.max_seconds",
                            "servers.cores",
                            "servers.add_GBps",
                            "servers.memory_GBps",
