@@ -115,7 +115,7 @@ class Session::Play {
     result_.dilation = virtual_             ? 1
                        : spec_.dilation > 0 ? spec_.dilation
                                             : result_.capacity.dilation_needed;
-    result_.iterations_asked = phase_.iterations;
+    result_.iterations_asked = phase_.end.is_open() ? 0 : phase_.iterations;
     result_.deterministic = is_deterministic();
     step_seconds_ = result_.capacity.step_seconds_at_least;
     looks_.clear();

@@ -267,6 +267,7 @@ const std::vector<Probe> kProbes{
     {"events", "[{at_s: 0, rank: 1, slow: 9}]"},
     {"events", "[{at_s: 0, link: leaf0-spine0, down_s: 0.1}]", kNarrow},
     {"run.probe_ms", "0"},
+    {"safety.max_rate_per_nic", "1Gbps"},
 };
 
 // The figures of a run in virtual time by which a key's effect is judged.
@@ -336,6 +337,7 @@ bool is_elsewhere(const Key& key) {
                            "cluster.nic.rates",
                            "cluster.storage_nodes",
                            "run.stall_timeout_s",
+                           "run.until.max_seconds",
                            "servers.cores",
                            "servers.add_GBps",
                            "servers.memory_GBps",

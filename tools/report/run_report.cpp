@@ -81,7 +81,7 @@ std::string verdict(const Result& result) {
                 (result.slice ? " of nodes " + result.slice->nodes + " beside modelled ones" : "");
   if (!result.interrupted.empty()) {
     std::string played = std::to_string(static_cast<std::uint64_t>(iterations_played(result)));
-    if (!result.open_end) played += " of " + std::to_string(result.iterations_asked);
+    if (result.iterations_asked > 0) played += " of " + std::to_string(result.iterations_asked);
     if (!result.jobs.empty()) {  // each plays on until all have enough
       played.clear();
       for (const JobReport& job : result.jobs)
