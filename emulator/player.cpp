@@ -16,8 +16,8 @@
 #include "emulator/host/host_facts.h"
 #include "emulator/result/figures.h"
 #include "emulator/segment_series.h"
-#include "profiles/job/events.h"
 #include "emulator/slice/outside.h"
+#include "profiles/job/events.h"
 #include "profiles/median.h"
 
 namespace ghostrank {

@@ -79,8 +79,7 @@ class Search {
     return sum;
   }
   double of(const NicStream& s, const Places& places) const {
-    return s.bytes *
-           distances_.links(places[nth(s.from)], s.from_nic, places[nth(s.to)], s.to_nic);
+    return s.bytes * distances_.links(places[nth(s.from)], s.from_nic, places[nth(s.to)], s.to_nic);
   }
   void exchange(int node, int place, Places& places, std::vector<int>& node_at) const {
     const int before = places[nth(node)], other = node_at[nth(place)];
@@ -131,8 +130,7 @@ double crossed(std::span<const NicStream> streams, const PlaceDistances& distanc
                const Places& places) {
   double sum = 0;
   for (const NicStream& s : streams)
-    sum +=
-        s.bytes * distances.links(places[nth(s.from)], s.from_nic, places[nth(s.to)], s.to_nic);
+    sum += s.bytes * distances.links(places[nth(s.from)], s.from_nic, places[nth(s.to)], s.to_nic);
   return sum;
 }
 

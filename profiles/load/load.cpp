@@ -225,6 +225,10 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   check_open_end(in, spec);
   spec.variants = read_variants(in.at("variants"));
   spec.events = read_events(in.at("events"), spec);
+  if (spec.events && !spec.slice.empty())
+    fail(in.at("events").mark,
+         "events: a slice plays against a recording in which nothing happens; use scale.mode: "
+         "dilate");
   return spec;
 }
 

@@ -22,12 +22,12 @@ constexpr std::size_t kChunk = 2 << 20, kChunks = 16, kBytes = kChunks * kChunk;
 struct Unmap {
   void operator()(std::byte* memory) const { munmap(memory, kBytes); }
 };
-using Memory = std::unique_ptr<std::byte, Unmap>;
+using MappedMemory = std::unique_ptr<std::byte, Unmap>;
 
-Memory map() {
+MappedMemory map() {
   void* const memory =
       mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return Memory(memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory));
+  return MappedMemory(memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory));
 }
 
 std::byte value_at(std::size_t i) { return static_cast<std::byte>(i / 64 * 31); }
@@ -43,7 +43,7 @@ std::uint64_t huge_kib() {
 }
 
 // Pages of 4 KiB.
-std::size_t resident_pages(const Memory& memory) {
+std::size_t resident_pages(const MappedMemory& memory) {
   std::vector<unsigned char> pages(kBytes / 4096);
   if (mincore(memory.get(), kBytes, pages.data()) != 0) return pages.size();
   return static_cast<std::size_t>(std::ranges::count_if(pages, [](auto p) { return p & 1; }));
@@ -63,7 +63,7 @@ bool kernel_collapses() {
 TEST(HugePages, HoldWhatSmallOnesHeld) {
   if (!kernel_collapses()) GTEST_SKIP() << "no huge pages, or a kernel before Linux 6.1";
   const HugePageCount others = use_huge_pages();  // of the tests before
-  const Memory memory = map();
+  const MappedMemory memory = map();
   ASSERT_NE(memory, nullptr);
   madvise(memory.get(), kBytes, MADV_NOHUGEPAGE);  // until it is full
   for (std::size_t i = 0; i < kBytes; ++i) memory.get()[i] = value_at(i);
@@ -78,7 +78,7 @@ TEST(HugePages, HoldWhatSmallOnesHeld) {
 }
 
 TEST(HugePages, DoNotFillMemoryThatIsHardlyUsed) {
-  const Memory memory = map();
+  const MappedMemory memory = map();
   ASSERT_NE(memory, nullptr);
   madvise(memory.get(), kBytes, MADV_NOHUGEPAGE);
   for (std::size_t i = 0; i < kBytes; i += kChunk) memory.get()[i] = value_at(i);

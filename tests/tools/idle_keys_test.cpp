@@ -254,6 +254,7 @@ const std::vector<Probe> kProbes{
     {"fabric.packets.duplicates", "0.1", kOmniReduce},
     {"fabric.packets.reordering", "0.1", kOmniReduce},
     {"fabric.packets.reordering", "0.1", kOmniLossy},
+    {"scale.nodes", "0", {"scale.mode=slice"}},
     {"run.iterations", "2"},
     {"run.warmup", "0"},
     {"run.min_seconds", "1"},
@@ -310,7 +311,7 @@ TEST(IdleKeysInVirtualTime, AreThoseThatChangeNothing) {
     with.push_back(probe.key + "=" + probe.value);
     const LoadedJob job = test::load_text(kJob, with);
     // Here `beside` cannot be loaded without the key itself.
-    const bool alone = probe.key == "cluster.topology.kind";
+    const bool alone = probe.key == "cluster.topology.kind" || probe.key == "scale.nodes";
     const std::string plain = ledger(test::load_text(kJob, alone ? Overrides{} : probe.beside));
     const std::string played = ledger(job);
     if (notes_idle(job, probe.key)) {

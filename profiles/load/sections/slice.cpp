@@ -64,8 +64,6 @@ void check_slice(const Settings& in, const JobSpec& spec, bool several) {
          spec.run.end.duration > 0 ? "run.duration" : "run.until.ci95_percent",
          "what comes to a slice is known before it begins, so the number of its iterations must "
          "be; use run.iterations");
-  refuse(spec.events != nullptr, "events",
-         "a slice plays against a recording in which nothing happens; use scale.mode: dilate");
 }
 
 }  // namespace ghostrank
