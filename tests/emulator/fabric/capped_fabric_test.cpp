@@ -55,7 +55,7 @@ TEST(CappedFabric, CarriesWhatTheCapAllowsAndNoMore) {
     ASSERT_GT(open, 4 * kCap) << "the machine is too busy to tell";
     const double capped = 8 * carried(kind, std::make_shared<SendCap>(kCap, 9000)) / kSeconds;
     EXPECT_LE(capped, kCap + 8 * kBytes / kSeconds);
-    EXPECT_GT(capped, 0) << "a starved process sends less than the cap allows";
+    EXPECT_GT(capped, 0.4 * kCap) << "a starved process sends less than the cap allows";
   }
 }
 
