@@ -9,7 +9,6 @@
 #include <malloc.h>
 #include <optional>
 #include <set>
-#include <tuple>
 
 #include "collectives/library.h"
 #include "collectives/nccl/environment.h"
@@ -23,14 +22,12 @@
 #include "emulator/host/host_facts.h"
 #include "emulator/host/hosts.h"
 #include "emulator/host/huge_pages.h"
+#include "emulator/open_ended.h"
 #include "emulator/player.h"
 #include "emulator/process_checks.h"
 #include "emulator/reporting.h"
 #include "emulator/result/events_played.h"
-#include "emulator/result/figures.h"
-#include "emulator/result/kept_iterations.h"
 #include "emulator/result/network_report.h"
-#include "emulator/run_length.h"
 #include "emulator/several_jobs.h"
 #include "emulator/slice/outside.h"
 #include "emulator/traffic/schedules.h"
@@ -46,7 +43,6 @@
 #include "profiles/job/events.h"
 #include "profiles/load/idle_keys.h"
 #include "profiles/load/load.h"
-#include "profiles/median.h"
 
 namespace ghostrank {
 
@@ -418,65 +414,13 @@ class Session::Play {
     return segment;
   }
 
-  // Plays iterations until the job's end is reached. Process 0 decides, because it hears of every
-  // iteration, and tells the others how many the next part has; with the last word, too, the median
-  // step of all parts and its error. Sets the segment's count.
+  // Plays iterations until the job's end is reached. Sets the segment's count.
   SegmentReport play_open_end(Segment& segment, std::int64_t began_ns) {
-    struct Word {
-      std::uint32_t count = 0;
-      double median_seconds = 0, median_error = 0;
-    } word;
-    length_.emplace(phase_.end, phase_.iterations, virtual_, result_.deterministic);
-    kept_ = {};
-    parts_ = 0;
-    const double step_wall = virtual_ ? 0 : step_seconds_ * result_.dilation;
-    const auto next = [&](std::uint32_t, Picoseconds end) {
-      BlobWriter mine;
-      if (host_ == Host(0)) {
-        word.count = length_->next(seconds_since(began_ns), seconds(end), step_wall);
-        if (word.count == 0) std::tie(word.median_seconds, word.median_error) = median_and_error();
-        mine.put(word);
-      }
-      const std::vector<std::string> all = control_.all_gather(mine.bytes());
-      word = {};
-      if (!all.empty()) BlobReader(all[0]).get(word);
-      parts_ += word.count > 0 ? 1 : 0;
-      return word.count;
-    };
-    SegmentReport sum = player_.play_parts(segment, next, callbacks(0, true));
-    if (control_.stop() == Stop::none) {
-      sum.median_seconds = word.median_seconds;
-      sum.median_error = word.median_error;
-    }
+    open_ended_.emplace(phase_.end, phase_.iterations, virtual_, result_.deterministic,
+                        virtual_ ? 0 : step_seconds_ * result_.dilation);
+    SegmentReport sum = open_ended_->play(player_, control_, segment, began_ns, callbacks(0, true));
     next_ = segment.first + segment.count;
     return sum;
-  }
-
-  std::pair<double, double> median_and_error() const {
-    std::vector<double> steps, late;
-    for (const IterationReport& i : kept_.iterations())
-      steps.push_back(i.seconds), late.push_back(i.late_seconds);
-    const double error = median_error(steps, late);
-    return {median(std::move(steps)), error};
-  }
-
-  // Moves what was kept of the iterations to the result.
-  void take_open_end() {
-    iterations_.front() = kept_.iterations();
-    result_.open_end = {length_->ended_by(), kept_.count(), kept_.one_in(), {}};
-    if (kept_.one_in() > 1) result_.open_end->numbers = kept_.numbers();
-    if (std::string why = length_->why(); host_ == Host(0) && !why.empty())
-      result_.notes.push_back(std::move(why));
-    if (parts_ > 1)
-      result_.notes.push_back("the measured iterations were played in " + std::to_string(parts_) +
-                              " parts, between which everything is at rest");
-    if (kept_.one_in() > 1)
-      result_.notes.push_back("of " + std::to_string(kept_.count()) + " iterations about one in " +
-                              std::to_string(kept_.one_in()) +
-                              " is kept, drawn evenly: the figures of steps are those of " +
-                              std::to_string(kept_.numbers().size()) +
-                              "; bytes, messages and calls are of all");
-    length_.reset();
   }
 
   // Iterations that found wrong sums or stalls are the result, and are not measured again.
@@ -502,7 +446,11 @@ class Session::Play {
   }
 
   void report(const Segment& segment, const SegmentReport& sum) {
-    if (length_) take_open_end();
+    if (open_ended_) {
+      iterations_.front() = open_ended_->iterations();
+      open_ended_->report(host_ == Host(0), result_);
+      open_ended_.reset();
+    }
     const std::vector<double> played_by_job = take_iterations(segment);
     result_.stalls = player_.stalls();
     if (host_ == Host(0))
@@ -611,7 +559,7 @@ class Session::Play {
                          : virtual_ ? phase_.iterations
                                     : each * iterations_to_measure(window(), each);
     const double all = before + each * count + after;
-    const bool open = measured && length_;
+    const bool open = measured && open_ended_;
     const std::int64_t began = monotonic_ns();
     return {
         [this, count, measured, open](std::size_t job, int index, const IterationReport& report) {
@@ -625,7 +573,7 @@ class Session::Play {
           observer_.on_iteration(measured ? index : index - count, report);
         },
         [this, all, before, each, open, began](double iterations) {
-          const double share = open ? length_->fraction(iterations, seconds_since(began))
+          const double share = open ? open_ended_->fraction(iterations, seconds_since(began))
                                     : (before + each * iterations) / all;
           observer_.on_progress(std::min(1.0, share), seconds_since(played_from_ns_));
         }};
@@ -633,9 +581,8 @@ class Session::Play {
 
   // Of a run with an open end.
   void note_iteration(const IterationReport& report) {
-    kept_.add(report);
-    length_->iteration_ended(report.seconds);
-    if (const std::optional<double> half = length_->half_width()) observer_.on_precision(*half);
+    open_ended_->iteration_ended(report);
+    if (const std::optional<double> half = open_ended_->half_width()) observer_.on_precision(*half);
   }
 
   void note_stop() {
@@ -667,15 +614,13 @@ class Session::Play {
   Player player_;
   std::uint32_t next_ = 0;  // next iteration number
 
-  Phase phase_;                      // being played
-  double step_seconds_ = 0;          // of this phase, emulated, best estimate so far
-  int look_ = 1;                     // RunWindow::look of this phase
-  std::vector<WarmUp> looks_;        // plays of this phase that were not taken as its result
-  bool hopeless_ = false;            // no dilation was faithful
-  std::optional<RunLength> length_;  // while iterations with an open end are measured
-  KeptIterations kept_;              // likewise
-  int parts_ = 0;                    // likewise: segments so far
-  Result result_;                    // of this phase
+  Phase phase_;                          // being played
+  double step_seconds_ = 0;              // of this phase, emulated, best estimate so far
+  int look_ = 1;                         // RunWindow::look of this phase
+  std::vector<WarmUp> looks_;            // plays of this phase that were not taken as its result
+  bool hopeless_ = false;                // no dilation was faithful
+  std::optional<OpenEnded> open_ended_;  // while iterations with an open end are measured
+  Result result_;                        // of this phase
   std::vector<std::vector<IterationReport>> iterations_;  // of its measured segment, by job
 };
 
