@@ -9,6 +9,7 @@
 #include "emulator/common/blob.h"
 #include "emulator/common/clock.h"
 #include "emulator/common/log.h"
+#include "emulator/fabric/datagrams.h"
 #include "emulator/host/counters.h"
 #include "emulator/host/host_facts.h"
 #include "emulator/host/hosts.h"
@@ -147,7 +148,9 @@ class FlowSetup {
 
   void note_cap(const EndpointBinding& binding) {
     if (!binding.cap) return;
-    const double bps = binding.cap->stream_bps();
+    const bool datagrams = spec_.fabric.kind == FabricKind::packets;
+    const double bps = datagrams ? datagram_stream_bps(*binding.cap, spec_.fabric.packets.mtu)
+                                 : binding.cap->stream_bps();
     out_.stream_bps = out_.stream_bps == 0 ? bps : std::min(out_.stream_bps, bps);
   }
 

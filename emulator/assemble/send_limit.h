@@ -11,7 +11,7 @@
 namespace ghostrank {
 
 // The least dilation at which the emulated NICs that send through one interface, all at their rates
-// at once, together send no faster than `stream_bps` (SendCap::stream_bps); 0: there is no cap.
+// at once, together send no faster than `stream_bps` (of the tightest SendCap); 0: there is no cap.
 // NICs of unlimited rate count with what they send in a step on average.
 double dilation_of_cap(const JobSpec& spec, const TrafficPlan& plan, int processes,
                        double stream_bps);

@@ -315,4 +315,10 @@ std::unique_ptr<NetworkFabric> open_datagram_fabric(const FabricOptions& options
   return std::make_unique<Datagrams>(options);
 }
 
+double datagram_stream_bps(const SendCap& cap, std::uint32_t mtu) {
+  constexpr std::uint32_t kHead = sizeof(Head), kIpAndUdp = 40 + 8;
+  const std::uint32_t bytes = mtu - kIpAndUdp;
+  return cap.datagrams_bps(bytes, bytes - kHead, kHead);
+}
+
 }  // namespace ghostrank

@@ -18,4 +18,7 @@ namespace ghostrank {
 
 std::unique_ptr<NetworkFabric> open_datagram_fabric(const FabricOptions& options);
 
+// The rate at which bytes of messages pass under a cap if IP packets have at most `mtu` bytes.
+double datagram_stream_bps(const SendCap& cap, std::uint32_t mtu);
+
 }  // namespace ghostrank

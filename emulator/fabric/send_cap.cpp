@@ -15,8 +15,9 @@
 namespace ghostrank {
 namespace {
 
-// Ethernet's, IPv6's and TCP's with time stamps: the most that precedes the bytes of a frame.
-constexpr std::uint32_t kEthernet = 14, kIpAndTcp = 40 + 32;
+// Ethernet's, IPv6's, and TCP's with time stamps or UDP's: the most that precedes the bytes of a
+// frame.
+constexpr std::uint32_t kEthernet = 14, kIpAndTcp = 40 + 32, kIpAndUdp = 40 + 8;
 constexpr std::uint32_t kUnknownMtu = 1500;  // and for interfaces that tell less
 
 std::uint32_t mtu_of(const std::string& device) {
@@ -32,15 +33,15 @@ std::uint32_t mtu_of(const std::string& device) {
 SendCap::SendCap(double bits_per_second, std::uint32_t mtu)
     : bps_(bits_per_second * (1 - kReserve)), mtu_(mtu) {}
 
-std::uint64_t SendCap::on_wire(std::uint64_t bytes, std::uint64_t packets) const {
+std::uint64_t SendCap::on_wire(std::uint64_t bytes, std::uint64_t datagrams) const {
+  if (datagrams > 0) return bytes + datagrams * (kEthernet + kIpAndUdp);
   const std::uint64_t full = mtu_ - kIpAndTcp;
-  const std::uint64_t frames = std::max((bytes + full - 1) / full, packets);
-  return bytes + std::max<std::uint64_t>(1, frames) * (kEthernet + kIpAndTcp);
+  return bytes + std::max<std::uint64_t>(1, (bytes + full - 1) / full) * (kEthernet + kIpAndTcp);
 }
 
-void SendCap::sent(std::uint64_t bytes, std::uint64_t packets, std::int64_t now_ns) {
+void SendCap::sent(std::uint64_t bytes, std::uint64_t datagrams, std::int64_t now_ns) {
   const auto takes =
-      static_cast<std::int64_t>(8e9 * static_cast<double>(on_wire(bytes, packets)) / bps_);
+      static_cast<std::int64_t>(8e9 * static_cast<double>(on_wire(bytes, datagrams)) / bps_);
   std::int64_t before = opens_ns();
   while (!next_ns_.compare_exchange_weak(before, std::max(before, now_ns - kCredit) + takes,
                                          std::memory_order_relaxed)) {
@@ -50,6 +51,11 @@ void SendCap::sent(std::uint64_t bytes, std::uint64_t packets, std::int64_t now_
 double SendCap::stream_bps() const {
   const std::uint64_t full = mtu_ - kIpAndTcp;
   return bps_ * static_cast<double>(full) / static_cast<double>(on_wire(full, 0));
+}
+
+double SendCap::datagrams_bps(std::uint32_t bytes, std::uint32_t carried,
+                              std::uint32_t answer) const {
+  return bps_ * carried / static_cast<double>(on_wire(bytes, 1) + on_wire(answer, 1));
 }
 
 std::shared_ptr<SendCap> send_cap_of(const std::string& network_namespace,

@@ -388,8 +388,10 @@ std::string result_json(const Result& result) {
 }
 
 std::string result_hash(const Result& result) {
-  // How far traffic had come when a run was stopped depends on its threads.
+  // How far traffic had come when a run was stopped depends on its threads, and how many iterations
+  // there were before a wall time on the machine.
   if (!result.fidelity.modelled || !result.interrupted.empty()) return "";
+  if (result.open_end && result.open_end->by == EndedBy::max_seconds) return "";
   Json json = to_json(result);
   for (const char* key :
        {"version", "build", "argv", "job", "started_utc", "files", "hosts", "wall_seconds",

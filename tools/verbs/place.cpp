@@ -1,6 +1,7 @@
 // ghostrank place: where a job's emulated nodes should lie so that few bytes go far: on the real
 // hosts, or on the places of a modelled fabric.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <numeric>
@@ -107,7 +108,8 @@ std::vector<int> in_turn(std::vector<int> left, int nodes) {
 struct NodeTraffic {
   std::map<std::pair<int, int>, double> bytes;  // from node to node
   std::vector<NicStream> streams;
-  double all = 0;  // between nodes
+  double all = 0;         // between nodes
+  bool switches = false;  // something goes to a switch, or comes from one
 };
 
 NodeTraffic traffic_of(const JobSpec& spec, const TrafficPlan& plan) {
@@ -115,7 +117,8 @@ NodeTraffic traffic_of(const JobSpec& spec, const TrafficPlan& plan) {
   const int nics = spec.cluster.nics_per_node, nodes = spec.cluster.all_nodes();
   for (const PairTraffic& pair : plan.pairs) {
     const int from = pair.source_nic.value() / nics, to = pair.target_nic.value() / nics;
-    if (from >= nodes || to >= nodes || from == to) continue;  // a modelled switch is on no node
+    if (from >= nodes || to >= nodes) traffic.switches = true;  // which is on no node
+    if (from >= nodes || to >= nodes || from == to) continue;
     traffic.bytes[{from, to}] += pair.bytes;
     traffic.streams.push_back(
         {from, to, pair.source_nic.value() % nics, pair.target_nic.value() % nics, pair.bytes});
@@ -227,7 +230,7 @@ std::string hosts_text(const JobSpec& spec, const NodeTraffic& traffic, const Ch
 Json ways_json(const Choice& choice, const char* cost) {
   Json list = Json::array();
   for (const Way& way : choice.ways)
-    list.push_back({{"name", way.name}, {cost, way.cost}, {"of_node", way.of_node}});
+    list.push_back({{"name", way.name}, {cost, std::llround(way.cost)}, {"of_node", way.of_node}});
   return list;
 }
 
@@ -237,8 +240,8 @@ Json hosts_json(const JobSpec& spec, const NodeTraffic& traffic, const Choice& c
   for (std::size_t h = 0; h < loads.size(); ++h)
     list.push_back({{"host", name_of_host(spec, static_cast<int>(h))},
                     {"nodes", loads[h].nodes},
-                    {"sends_bytes", loads[h].sends},
-                    {"gets_bytes", loads[h].gets}});
+                    {"sends_bytes", std::llround(loads[h].sends)},
+                    {"gets_bytes", std::llround(loads[h].gets)}});
   return {{"schema", "ghostrank/place/1"},
           {"on", "hosts"},
           {"bytes_between_nodes", traffic.all},
@@ -434,9 +437,10 @@ void check_hosts_of(const PlaceFlags& flags, const JobSpec& spec) {
     throw Error(spec.source_of("hosts") + ": --hosts " + std::to_string(hosts) + ": hosts lists " +
                 std::to_string(spec.hosts.size()) + "; leave --hosts out, or clear the list");
   if (hosts > spec.cluster.all_nodes())
-    throw Error(spec.source_of("cluster.nodes") + ": cluster.nodes: " +
-                std::to_string(spec.cluster.all_nodes()) + " emulated nodes cannot lie on " +
-                std::to_string(hosts) + " hosts; name at most one host a node");
+    throw Error(spec.source_of("cluster.nodes") +
+                ": cluster.nodes: " + std::to_string(spec.cluster.all_nodes()) +
+                " (emulated nodes) are fewer than the hosts, " + std::to_string(hosts) +
+                "; name at most one host a node");
   for (const Host host : spec.placement.host_of_node.rows())
     if (host.value() >= hosts)
       throw Error(spec.source_of("placement") + ": placement names host " + to_string(host) +
@@ -456,6 +460,11 @@ int verb_place(const Argv& argv) {
   const Workload workload = plan_workload(job.spec);
   const NodeTraffic traffic = traffic_of(job.spec, mean_traffic(job.spec, workload));
   patience.end();
+  if (traffic.switches && !on_hosts)
+    throw Error(job.spec.file +
+                ": its nodes send to switches that sum, and how far these are from a place is not "
+                "counted; compare cluster.topology.placement=packed and spread with 'ghostrank "
+                "compare'");
   if (traffic.streams.empty())
     throw Error(job.spec.file +
                 ": nothing is sent between its emulated nodes; every placement is "

@@ -63,9 +63,14 @@ TEST(SendCap, CountsHeadersOfFramesAndLeavesAReserve) {
   cap.sent(1, 0, 0);
   const std::int64_t one = cap.opens_ns();
   EXPECT_NEAR(static_cast<double>(one), 8 * (1 + 86) / 0.97, 1) << "a byte is a frame";
+  // A datagram is one frame, however large it is.
   SendCap packets(1e9, 1500);
-  packets.sent(10, 10, 0);
-  EXPECT_NEAR(static_cast<double>(packets.opens_ns()), 8 * 870 / 0.97, 1);
+  packets.sent(2 * 1472, 2, 0);
+  EXPECT_NEAR(static_cast<double>(packets.opens_ns()), 8 * 2 * (1472 + 62) / 0.97, 1);
+  EXPECT_NEAR(packets.datagrams_bps(1472, 1440, 32), 0.97e9 * 1440 / (1472 + 62 + 32 + 62), 1);
+  SendCap small_packets(1e9, 1500);
+  small_packets.sent(10, 10, 0);
+  EXPECT_NEAR(static_cast<double>(small_packets.opens_ns()), 8 * 10 * (1 + 62) / 0.97, 1);
 }
 
 TEST(SendCap, IsOneForAllThatUseAnInterface) {
