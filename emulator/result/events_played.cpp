@@ -23,7 +23,8 @@ void report_events(const JobEvents& events, Picoseconds lasted, bool real_time,
     const bool later =
         by_iteration ? *event.iteration >= result.iterations.size() : event.at >= lasted && !died;
     if (later) continue;
-    const double at = by_iteration ? begins[*event.iteration] : seconds(event.at);
+    const double at = by_iteration ? begins[*event.iteration]
+                                   : static_cast<double>(event.at) / 1e12;  // 0.1 as it was written
     EventReport& out = result.events.emplace_back();
     out.at_s = at;
     if (real_time) out.wall_s = at * result.dilation;

@@ -271,7 +271,8 @@ std::string_view own_word(std::string_view name) {
 
 Settings::Settings(const YamlValue& root, std::span<const Key> table, std::string_view what) {
   if (!root.is_map())
-    fail(root.mark, "a " + std::string(what) + " is a mapping of keys; found " + description(root));
+    fail(root.mark, (what.starts_with("e") ? "an " : "a ") + std::string(what) +
+                        " is a mapping of keys; found " + description(root));
   refuse_unknown(root, "", table);
   settings_.reserve(table.size());
   for (const Key& key : table) settings_.push_back(setting_of(key, root, what));

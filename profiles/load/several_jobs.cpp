@@ -162,6 +162,8 @@ void check_outer(const Settings& outer) {
   const std::string& kind = outer.text("fabric.kind");
   if (kind != "memory" && kind != "virtual")
     refuse("fabric.kind", kind + " does not play several jobs; use memory or virtual");
+  if (outer.text("scale.mode") == "slice")
+    refuse("scale.mode", "slice is of one job; leave out jobs, or use dilate");
   if (outer.number("run.min_seconds") > 0)
     refuse("run.min_seconds", "several jobs play run.iterations; leave it out");
   for (const std::string_view key : {"run.duration", "run.until.ci95_percent"})

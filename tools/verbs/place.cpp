@@ -436,11 +436,10 @@ void check_hosts_of(const PlaceFlags& flags, const JobSpec& spec) {
   if (!spec.hosts.empty() && hosts != std::ssize(spec.hosts))
     throw Error(spec.source_of("hosts") + ": --hosts " + std::to_string(hosts) + ": hosts lists " +
                 std::to_string(spec.hosts.size()) + "; leave --hosts out, or clear the list");
-  if (hosts > spec.cluster.all_nodes())
-    throw Error(spec.source_of("cluster.nodes") +
-                ": cluster.nodes: " + std::to_string(spec.cluster.all_nodes()) +
-                " (emulated nodes) are fewer than the hosts, " + std::to_string(hosts) +
-                "; name at most one host a node");
+  if (const int nodes = spec.cluster.all_nodes(); hosts > nodes)
+    throw Error(spec.source_of("cluster.nodes") + ": cluster.nodes: " + std::to_string(nodes) +
+                (nodes == 1 ? " emulated node" : " emulated nodes") + " cannot lie on " +
+                std::to_string(hosts) + " hosts; name at most one host a node");
   for (const Host host : spec.placement.host_of_node.rows())
     if (host.value() >= hosts)
       throw Error(spec.source_of("placement") + ": placement names host " + to_string(host) +
@@ -453,6 +452,10 @@ int verb_place(const Argv& argv) {
   PlaceFlags flags;
   if (!read_flags(argv, flags)) return 0;
   const LoadedJob job = load(flags.job);
+  if (!job.spec.slice.empty())
+    throw Error(job.spec.source_of("scale.mode") +
+                ": scale.mode: place takes jobs of which all nodes are played; use -s "
+                "scale.mode=dilate for these, and give a slice's nodes by hand");
   const bool on_hosts = is_on_hosts(flags, job.spec);
   if (on_hosts) check_hosts_of(flags, job.spec);
   check_outputs({{"--output", flags.output}, {"--json", flags.json}});

@@ -28,7 +28,7 @@ std::vector<Node> read_slice(const Settings& in, int nodes) {
                          ", and numbers begin at 0");
   if (std::ssize(*list) == nodes)
     fail(named.mark,
-         "scale.nodes names every node, so nothing is left to model; name fewer, or use "
+         "scale.nodes names every node of GPUs, so none is left to model; name fewer, or use "
          "scale.mode: dilate");
   std::vector<Node> slice;
   for (const int node : *list) slice.emplace_back(node);

@@ -206,7 +206,7 @@ TEST(JobErrors, SayWhatSlicesCannotPlay) {
   refused("scale: {mode: slice}\n", "scale.mode: slice plays the nodes of scale.nodes");
   refused("scale: {nodes: 0-1}\n", "scale.nodes");
   refused("scale: {mode: slice, nodes: 0-4}\n", "there is no node 4: cluster.nodes is 4");
-  refused("scale: {mode: slice, nodes: 0-3}\n", "scale.nodes names every node");
+  refused("scale: {mode: slice, nodes: 0-3}\n", "scale.nodes names every node of GPUs");
   refused("scale: {mode: slice, nodes: one}\n", "scale.nodes is 'one'; write numbers of nodes");
   refused(slice + "run: {verify: true}\n", "run.verify: sums need the data of ranks");
   refused(slice + "run: {min_seconds: 3}\n", "run.min_seconds: what comes to a slice");

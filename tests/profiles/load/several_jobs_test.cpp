@@ -122,6 +122,10 @@ TEST_F(JobsInAFile, HaveNamesAndFiles) {
   EXPECT_EQ(error(outer("- {name: a, file: {jobs: []}, nodes: 0}\n")),
             "both.yaml:4:20: jobs: one of several jobs has no jobs of its own; name them in "
             "both.yaml");
+  EXPECT_NE(
+      error(outer("- {name: a, file: a.yaml, nodes: 0-1}\n", "scale: {mode: slice, nodes: 0-1}\n"))
+          .find("scale.mode: slice is of one job; leave out jobs"),
+      std::string::npos);
   EXPECT_EQ(error(outer("- {name: a, file: [a.yaml], nodes: 0}\n")),
             "both.yaml:4:19: jobs: file of a is a list; write the path of a job file, or a mapping "
             "with its keys");
