@@ -74,7 +74,7 @@ TEST_F(Namespaces, NoHostSendsFasterThanTheCap) {
     const Seen seen = watch(
         *lab, job +
                   " -s safety.max_rate_per_nic=300Mbps -s scale.dilation=75 --allow-unfaithful"
-                  " -s run.duration=4s -s fabric.flows=" +
+                  " -s run.duration=2s -s fabric.flows=" +
                   flows + " --json " + lab->file("result.json"));
     EXPECT_GT(seen.windows, 8) << flows;
     EXPECT_LE(seen.most_bps, 300e6) << flows;
@@ -98,7 +98,7 @@ TEST_F(Namespaces, AProbeKeepsToTheCap) {
   const std::string job = lab->write_job(kBusyJob);
   const Seen seen = watch(*lab, job +
                                     " -s safety.max_rate_per_nic=1.2Gbps --allow-unfaithful"
-                                    " -s scale.dilation=1000 -s run.probe_ms=3000"
+                                    " -s scale.dilation=1000 -s run.probe_ms=1500"
                                     " -s cluster.gpus_per_node=1 -s cluster.nics_per_node=1"
                                     " -s model.layers='[{parameters: [1000], forward_us: 10, "
                                     "backward_us: 20}]'");

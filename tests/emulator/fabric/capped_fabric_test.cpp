@@ -10,7 +10,7 @@
 namespace ghostrank {
 namespace {
 
-constexpr double kSeconds = 1.5;
+constexpr double kSeconds = 0.7;
 constexpr std::uint64_t kBytes = 256 << 10, kMostWaiting = 8 * kBytes;
 
 // Sends from one fabric to another over loopback for so long; returns the bytes that have arrived.
