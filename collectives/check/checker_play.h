@@ -15,7 +15,7 @@
 // Threading: one owner.
 #pragma once
 
-#include <deque>
+#include <list>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -49,7 +49,7 @@ struct Message {
 };
 
 struct Connection {
-  std::deque<Message> queue;    // sent, not yet consumed
+  std::list<Message> queue;     // sent, not yet consumed
   std::uint64_t permitted = 0;  // posted receives for which no message has been sent yet
   int sender = -1;              // the one actor that sends on it; -1: none yet
   int waiting_receiver = -1, waiting_sender = -1;
