@@ -30,7 +30,7 @@ struct SmallJob {
     spec.run.iterations = 1;
     spec.run.warmup = 0;
     spec.run.stall_timeout_s = 5;
-    spec.dilation = kind == FabricKind::virtual_time ? 0 : 20;
+    spec.dilation = kind == FabricKind::virtual_time ? 0 : 4;
     workload.ranks = nodes * gpus;
     workload.group_names = {"all"};
     workload.role_of.assign(workload.ranks, 0);
