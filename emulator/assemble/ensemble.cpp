@@ -233,16 +233,7 @@ class Assembly {
           measure_wire(control_, flows_, *out_.fabrics[0], out_.nonce, spec_.run.probe_ms, awake,
                        spec_.run.stall_timeout_s);
     }
-    BlobWriter mine;
-    mine.put(measure_engine());
-    const std::vector<std::string> all = all_gather_or_throw(control_, mine.bytes());
-    for (std::size_t h = 0; h < all.size(); ++h) {
-      double theirs = 0;
-      BlobReader r(all[h]);
-      r.get(theirs);
-      require_whole(r, h);
-      out_.seconds_per_message = std::max(out_.seconds_per_message, theirs);
-    }
+    out_.seconds_per_message = std::ranges::max(of_every_process(measure_engine()));
     log_info("measured: the slowest engine needs ", out_.seconds_per_message * 1e9,
              " ns per message");
     if (probe) log_info("measured: the wire carries ", out_.wire_bytes_per_second * 1e-9, " GB/s");
@@ -251,17 +242,23 @@ class Assembly {
   // The tightest cap counts everywhere, so that all draw the same conclusions.
   void share_cap() {
     if (spec_.max_nic_bps <= 0) return;
-    BlobWriter mine;
-    mine.put(out_.stream_bps);
-    const std::vector<std::string> all = all_gather_or_throw(control_, mine.bytes());
-    for (std::size_t h = 0; h < all.size(); ++h) {
-      double theirs = 0;
-      BlobReader r(all[h]);
-      r.get(theirs);
-      require_whole(r, h);
+    for (const double theirs : of_every_process(out_.stream_bps))
       if (theirs > 0)
         out_.stream_bps = out_.stream_bps == 0 ? theirs : std::min(out_.stream_bps, theirs);
+  }
+
+  // The numbers that all processes found, this one's among them.
+  std::vector<double> of_every_process(double mine) {
+    BlobWriter blob;
+    blob.put(mine);
+    const std::vector<std::string> all = all_gather_or_throw(control_, blob.bytes());
+    std::vector<double> numbers(all.size());
+    for (std::size_t h = 0; h < all.size(); ++h) {
+      BlobReader r(all[h]);
+      r.get(numbers[h]);
+      require_whole(r, h);
     }
+    return numbers;
   }
 
   const JobSpec& spec_;

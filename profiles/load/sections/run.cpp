@@ -8,8 +8,8 @@
 namespace ghostrank {
 namespace {
 
-// Emulated time is counted in picoseconds, of which 63 bits hold 106 days.
-constexpr double kLongestSeconds = 90.0 * 24 * 3600;
+// The emulated clock ends a little later (kClockEnd).
+constexpr double kLongestSeconds = 26.0 * 24 * 3600;
 
 constexpr double kLeastCap = 1e6;  // a fragment of 1 MiB then takes eight seconds
 
@@ -18,7 +18,7 @@ double read_duration(const Setting& setting) {
   const std::optional<double> seconds = parse_duration(setting.text);
   if (!seconds || *seconds <= 0 || *seconds > kLongestSeconds)
     fail(setting.mark, "run.duration is " + quote(setting.text) +
-                           "; write a time above 0 and up to 90d, such as 90s, 30m, 24h or 7d");
+                           "; write a time above 0 and up to 26d, such as 90s, 30m, 24h or 7d");
   return *seconds;
 }
 

@@ -164,12 +164,12 @@ TEST(JobErrors, SayHowLongARunMayBe) {
   const auto run = [](const std::string& keys) {
     return load_error(kHead + "run: {" + keys + "}\n");
   };
-  for (const char* const fine : {"90s", "1.5m", "24h", "7d", "90 d", "~"})
+  for (const char* const fine : {"90s", "1.5m", "24h", "7d", "26 d", "~"})
     EXPECT_EQ(run(std::string("duration: ") + fine), "");
-  for (const char* const wrong : {"24", "0s", "1w", "91d", "-1h", "soon"})
+  for (const char* const wrong : {"24", "0s", "1w", "27d", "-1h", "soon"})
     EXPECT_EQ(run(std::string("duration: ") + wrong),
               "job.yaml:4:17: run.duration is '" + std::string(wrong) +
-                  "'; write a time above 0 and up to 90d, such as 90s, 30m, 24h or 7d");
+                  "'; write a time above 0 and up to 26d, such as 90s, 30m, 24h or 7d");
   EXPECT_EQ(run("until: {ci95_percent: 1, min_iterations: 30, max_seconds: 600}"), "");
   EXPECT_EQ(run("duration: 1h, until: {ci95_percent: 1}"),
             "job.yaml:4:17: run.duration and run.until both say when the run ends; leave one out, "
