@@ -173,4 +173,23 @@ inline void expect_alike_with_shards(SmallJob job, std::initializer_list<int> nu
   }
 }
 
+// The job plays calls of the row's function with it.
+inline void choose(CollectiveSpec& spec, const Algorithm& row) {
+  spec.library = row.library;
+  spec.algorithm(row.func) = row.name;
+}
+
+inline void expect_ledger_as_planned(const SmallJob& job, const Result& result) {
+  const TrafficPlan plan = plan_traffic(job.spec, job.workload);
+  ASSERT_EQ(result.pairs.size(), plan.pairs.size());
+  for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
+    EXPECT_EQ(result.pairs[i].source_nic, plan.pairs[i].source_nic);
+    EXPECT_EQ(result.pairs[i].target_nic, plan.pairs[i].target_nic);
+    EXPECT_EQ(result.pairs[i].bytes, plan.pairs[i].bytes);
+    EXPECT_EQ(result.pairs[i].messages, plan.pairs[i].messages);
+  }
+  EXPECT_EQ(result.intra_node_bytes_per_iteration, static_cast<double>(plan.intra_bytes));
+  EXPECT_EQ(result.intra_node_messages_per_iteration, static_cast<double>(plan.intra_messages));
+}
+
 }  // namespace ghostrank::testing

@@ -4,19 +4,21 @@
 #include <signal.h>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 namespace ghostrank::testing {
 namespace {
 
 using std::chrono::milliseconds;
 
-// tcpdump drops packets that it has not yet read when it is told to end, so wait until its file has
-// not grown for a second.
-void wait_until_written(const std::string& path) {
+// tcpdump drops packets that it has not yet read when it is told to end, so wait until its files
+// have not grown for a second.
+void wait_until_written(const std::vector<std::string>& paths) {
   std::uintmax_t size = 0;
   for (int same = 0, i = 0; same < 20 && i < 600; ++i) {
     std::this_thread::sleep_for(milliseconds(50));
-    const std::uintmax_t now = std::filesystem::file_size(path);
+    std::uintmax_t now = 0;
+    for (const std::string& path : paths) now += std::filesystem::file_size(path);
     same = now == size ? same + 1 : 0;
     size = now;
   }
@@ -45,7 +47,20 @@ Capture::Capture(Lab& lab, int host)
 }
 
 bool Capture::stop() {
-  wait_until_written(file_);
+  wait_until_written({file_});
+  return end();
+}
+
+bool Capture::stop_all(std::deque<Capture>& captures) {
+  std::vector<std::string> files;
+  for (const Capture& capture : captures) files.push_back(capture.file_);
+  wait_until_written(files);
+  bool complete = true;
+  for (Capture& capture : captures) complete &= capture.end();
+  return complete;
+}
+
+bool Capture::end() {
   kill(tcpdump_, SIGINT);
   lab_.finish(tcpdump_, std::chrono::seconds(5));
   return read_file(lab_.file(log_)).find("\n0 packets dropped by kernel") != std::string::npos;

@@ -3,6 +3,7 @@
 // Threading: the lab's thread.
 #pragma once
 
+#include <deque>
 #include <string>
 
 #include "tests/lab/lab.h"
@@ -18,9 +19,13 @@ class Capture {
 
   // Waits until all packets are in the file and ends tcpdump. False when packets were lost.
   bool stop();
+  // The same for several, which takes no longer than for one.
+  static bool stop_all(std::deque<Capture>& captures);
   std::string file() const { return file_; }
 
  private:
+  bool end();  // false when packets were lost
+
   Lab& lab_;
   std::string file_, log_;
   pid_t tcpdump_ = -1;

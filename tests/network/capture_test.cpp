@@ -99,9 +99,9 @@ Captured play_and_capture(Lab& lab, const std::string& job, Start start) {
     EXPECT_EQ(lab.finish(hosts[h], std::chrono::seconds(60)), 0) << lab.output(static_cast<int>(h));
   }
   Captured captured;
+  captured.complete = testing::Capture::stop_all(captures);
   for (int h = 0; h < kHosts; ++h) {
-    testing::Capture& capture = captures[h];
-    captured.complete &= capture.stop();
+    const testing::Capture& capture = captures[h];
     captured.files.push_back(capture.file());
     for (const auto& [flow, bytes] : testing::tcp_payload(capture.file())) {
       const auto is_port = [&, f = flow](int port) {
