@@ -89,8 +89,8 @@ void PassWriter::experts_forward(std::uint32_t label, int layer) {
   exchange(routing, Cargo::weights, false);
   route(Func::all_gather, groups_.etp, plan_.activations, rows * h);
   route(Func::all_gather, groups_.etp, DataType::float32, rows);
-  if (casts_) compute(label, times_.experts.cast);
-  compute(label, of_rows(times_.experts.forward, routing));
+  const GpuWork products = of_rows(times_.experts.forward, routing);
+  compute(label, casts_ ? times_.experts.cast + products : products);
   route(Func::reduce_scatter, groups_.etp, plan_.activations, rows * h);
   exchange(routing, Cargo::hidden, true);
   if (plan_.model.experts.shared > 0)

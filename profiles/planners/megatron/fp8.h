@@ -13,11 +13,10 @@
 //   tensorwise  the largest element of a tensor before its gather, among the ranks that gather it
 //
 // Derived from transformer_engine/pytorch (quantization.py, distributed.py, module) and
-// megatron/core (fp8_utils.py, transformer_block.py), not traced. Experts are one grouped layer
-// each way, whose products count one by one. Not played: padding of experts' rows, weights stored
-// in fp8
-// (--fp8-param-gather), fp8 attention, and the kernels that turn maxima into scales.
-// Threading: pure functions.
+// megatron/core (fp8_utils.py, transformer_block.py), not traced. All experts of a rank are one
+// layer to the hidden width and one back, whose products count one by one. Not played: padding of
+// experts' rows, weights stored in fp8 (--fp8-param-gather), attention in fp8, and the kernels that
+// turn maxima into scales. Threading: pure functions.
 #pragma once
 
 #include <cstdint>

@@ -51,7 +51,7 @@ void PassWriter::begin(Pass pass, int micro_batch, bool first) {
   const std::string letter = kLetters[static_cast<std::size_t>(pass)];
   const auto label = [&](const char* what) { return out_.label(letter, micro_batch, what); };
   pass_ = pass;
-  casts_ = first;
+  casts_ = first && plan_.fp8();
   if (streams_.host > 0) out_.after(streams_.host, streams_.compute);
   labels_.attention = label(" attention");
   labels_.ffn = label(" ffn");

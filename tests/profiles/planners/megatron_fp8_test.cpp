@@ -284,30 +284,47 @@ TEST(Fp8Times, ByFlopsAreThoseOfProductsAndCasts) {
               1e-11);
 }
 
-TEST(Fp8Times, OfAStepCastEachWeightOnce) {
-  for (const bool sharded : {false, true}) {
-    MegatronJob job{.pp = 2,
-                    .dp = 2,
-                    .micro_batches = 5,
-                    .sharded = sharded,
-                    .device = kByFlops,
-                    .parameters = "fp8"};
-    const Workload workload = job.workload();
-    for (const Role& role : workload.roles) {
-      const Program& program = role.iterations.back();
-      std::map<std::string, Picoseconds> time;  // of forward passes, by micro-batch
-      for (std::size_t i = 0; i < program.streams[0].size(); ++i) {
-        const Op& op = program.streams[0][i];
-        const std::string label = label_of(program, 0, i);
-        if (op.kind == Op::Kind::compute && label.starts_with("F"))
-          time[label.substr(0, label.find(' '))] += op.duration;
-      }
-      ASSERT_EQ(time.size(), 5U);
-      const double more = static_cast<double>(time["F0"] - time["F1"]) * 1e-12;
-      EXPECT_NEAR(more, kLlamaLayers / 2. * kLlamaLinear * 4 / 1e12, 1e-9);
-      EXPECT_EQ(time["F1"], time["F4"]);
-    }
+// Picoseconds that the forwards of a stage's micro-batches compute.
+std::map<std::string, Picoseconds> forwards_of(const Program& program) {
+  std::map<std::string, Picoseconds> time;
+  for (std::size_t i = 0; i < program.streams[0].size(); ++i) {
+    const Op& op = program.streams[0][i];
+    const std::string label = label_of(program, 0, i);
+    if (op.kind == Op::Kind::compute && label.starts_with("F"))
+      time[label.substr(0, label.find(' '))] += op.duration;
   }
+  return time;
+}
+
+// Mixtral has 8 experts of three matrices, here 4 on a rank.
+TEST(Fp8Times, OfAStepCastEachWeightOnce) {
+  constexpr double kAttention = kLlamaHidden * (2 * kLlamaHidden + 2 * kLlamaKeys),
+                   kMatrices = 3 * kLlamaHidden * kLlamaFfn;
+  for (const auto& [model, more, weights] :
+       {std::tuple("llama3-8b", "", kAttention + kMatrices),
+        {"mixtral-8x7b", ", ep: 2", kAttention + 4 * kMatrices}})
+    for (const bool sharded : {false, true}) {
+      MegatronJob job{.model = model,
+                      .pp = 2,
+                      .dp = 2,
+                      .micro_batches = 5,
+                      .sharded = sharded,
+                      .more = more,
+                      .device = kByFlops,
+                      .parameters = "fp8"};
+      for (const Role& role : job.workload().roles) {
+        auto time = forwards_of(role.iterations.back());
+        ASSERT_EQ(time.size(), 5U);
+        EXPECT_NEAR(static_cast<double>(time["F0"] - time["F1"]) * 1e-12,
+                    kLlamaLayers / 2. * weights * 4 / 1e12, 1e-9);
+        EXPECT_EQ(time["F1"], time["F4"]);
+      }
+      job.parameters = "bf16";
+      for (const Role& role : job.workload().roles) {
+        auto time = forwards_of(role.iterations.back());
+        EXPECT_EQ(time["F0"], time["F1"]);
+      }
+    }
 }
 
 // A calibration of bf16, or of any type, says nothing of fp8, unless it says that it does.
