@@ -106,7 +106,7 @@ class Session::Play {
     }
     result_.samples_per_iteration = workload_.samples_per_iteration;
     result_.flops_per_iteration = workload_.flops_per_iteration;
-    result_.peak_flops = matmul_peak_tflops(spec_.device, spec_.precision.parameters) * 1e12;
+    result_.peak_flops = matmul_peak_tflops(spec_.device, spec_.precision) * 1e12;
     result_.capacity = needs();
     result_.dilation = virtual_             ? 1
                        : spec_.dilation > 0 ? spec_.dilation

@@ -39,7 +39,9 @@ bool assumes_compression(const JobSpec& spec) {
 
 // Tables and fits of another type say nothing of this job's products.
 bool is_of_another_type(const DeviceProfile& device, OperandType type, bool by_kernels) {
-  if (by_kernels && device.measured && !device.measured->has_products(type)) return true;
+  const bool measured = by_kernels && device.measured && device.measured->has_products(type);
+  if (by_kernels && device.measured && !measured) return true;
+  if (type == OperandType::fp8 && !measured) return device.calibrated_type != type;
   return device.calibrated_type &&
          peak_tflops(device, *device.calibrated_type) != peak_tflops(device, type);
 }
@@ -56,10 +58,14 @@ ComputeModel::ComputeModel(const JobSpec& spec)
     : spec_(spec),
       flops_per_second_(matmul_peak_tflops(spec.device, spec.precision.parameters) * 1e12 *
                         spec.device.efficiency),
+      fp8_flops_per_second_(peak_tflops(spec.device, OperandType::fp8) * 1e12 *
+                            spec.device.efficiency),
       bytes_per_second_(spec.device.memory_GBps * 1e9) {
-  if (flops_per_second_ <= 0)
+  if (const bool lacks_fp8 = spec.precision.fp8 && fp8_flops_per_second_ <= 0;
+      lacks_fp8 || flops_per_second_ <= 0)
     throw Error(spec.source_of("device") + ": the device has no peak_tflops for " +
-                std::string(name_of(spec.precision.parameters)) + "; choose another device");
+                (lacks_fp8 ? "fp8" : std::string(name_of(spec.precision.parameters))) +
+                "; choose another device");
   if (computes_by_kernels(spec)) kernels_.emplace(spec.device, spec.precision.parameters);
 }
 
@@ -73,6 +79,10 @@ Picoseconds ComputeModel::checked(double time, const std::string& what) const {
 
 Picoseconds ComputeModel::products(double flops, const std::string& what) const {
   return checked(flops / flops_per_second_, what);
+}
+
+Picoseconds ComputeModel::fp8_products(double flops, const std::string& what) const {
+  return checked(flops / fp8_flops_per_second_, what);
 }
 
 Picoseconds ComputeModel::memory(double bytes, const std::string& what) const {
@@ -120,8 +130,7 @@ Calibration compute_calibration(const JobSpec& spec) {
   if (assumes_compression(spec)) return Calibration::assumed;
   if (spec.model->measured) return Calibration::measured;
   const bool by_kernels = computes_by_kernels(spec) && spec.model->transformer->experts.count == 0;
-  if (is_of_another_type(spec.device, operand_type(spec.device, spec.precision.parameters),
-                         by_kernels))
+  if (is_of_another_type(spec.device, operand_type(spec.device, spec.precision), by_kernels))
     return Calibration::assumed;
   return by_kernels || spec.device.multiprocessors == 0 ? spec.device.calibration
                                                         : Calibration::assumed;

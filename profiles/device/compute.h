@@ -21,6 +21,7 @@ class ComputeModel {
 
   // `what` names the work in errors: "the forward of h.3".
   Picoseconds products(double flops, const std::string& what) const;
+  Picoseconds fp8_products(double flops, const std::string& what) const;  // of a job with fp8
   Picoseconds memory(double bytes, const std::string& what) const;
   Picoseconds optimizer(double parameters) const;
 
@@ -34,7 +35,7 @@ class ComputeModel {
   Picoseconds checked(double seconds, const std::string& what) const;
 
   const JobSpec& spec_;
-  double flops_per_second_ = 0, bytes_per_second_ = 0;
+  double flops_per_second_ = 0, fp8_flops_per_second_ = 0, bytes_per_second_ = 0;
   std::optional<KernelModel> kernels_;
 };
 
@@ -49,7 +50,8 @@ bool computes_by_kernels(const JobSpec& spec);
 // How well a job's compute times are founded: those of a measured model, program or trace are
 // measured; times by kernels, and by FLOPs on a device without kernels, are as the device says;
 // those by FLOPs on a device with kernels are assumed, and so are those of types that the device is
-// not calibrated for, and of compression whose costs were not measured on the device.
+// not calibrated for, and of compression whose costs were not measured on the device. A calibration
+// is of fp8 only if its calibrated_type or its table of products says so.
 Calibration compute_calibration(const JobSpec& spec);
 
 }  // namespace ghostrank

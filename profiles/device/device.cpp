@@ -29,7 +29,7 @@ constexpr std::array kKeys{
     Key{"peak_tflops.tf32", KeyType::number, "0", "dense TensorFloat-32 peak", 0, kMaxTflops},
     Key{"peak_tflops.fp32", KeyType::number, "0", "float32 peak outside the tensor cores", 0,
         kMaxTflops},
-    Key{"peak_tflops.fp8", KeyType::number, "0", "dense float8 peak, of measured products", 0,
+    Key{"peak_tflops.fp8", KeyType::number, "0", "dense float8 peak; 0: no products in fp8", 0,
         kMaxTflops},
     Key{"efficiency", KeyType::number, "0.4", "share of the peak that a training step reaches",
         0.001, 1},
@@ -143,8 +143,17 @@ OperandType operand_type(const DeviceProfile& device, DataType type) {
   return first_of(OperandType::bf16, OperandType::fp16);
 }
 
+OperandType operand_type(const DeviceProfile& device, const Precision& precision) {
+  return precision.fp8 ? OperandType::fp8 : operand_type(device, precision.parameters);
+}
+
 double matmul_peak_tflops(const DeviceProfile& device, DataType type) {
   return is_integer(type) ? 0 : peak_tflops(device, operand_type(device, type));
+}
+
+double matmul_peak_tflops(const DeviceProfile& device, const Precision& precision) {
+  const double others = matmul_peak_tflops(device, precision.parameters);
+  return precision.fp8 && others > 0 ? peak_tflops(device, OperandType::fp8) : others;
 }
 
 }  // namespace ghostrank

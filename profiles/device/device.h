@@ -23,8 +23,12 @@ DeviceProfile make_device(const YamlValue& description);
 // device does not support the type.
 double matmul_peak_tflops(const DeviceProfile& device, DataType type);
 
+// Likewise of a job's products: those of linear layers in fp8, where the job has such.
+double matmul_peak_tflops(const DeviceProfile& device, const Precision& precision);
+
 // The type of those products' operands on this device.
 OperandType operand_type(const DeviceProfile& device, DataType type);
+OperandType operand_type(const DeviceProfile& device, const Precision& precision);
 double peak_tflops(const DeviceProfile& device, OperandType type);  // 0: not supported
 std::string_view peak_name(OperandType type);  // of its entry among the device's peaks
 

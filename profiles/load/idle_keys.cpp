@@ -151,8 +151,9 @@ class Search {
     const auto& measured = spec_.device.measured;
     if (!measured) return false;
     const KernelTables& tables = measured->tables();
-    const bool products =
-                   measured->has_products(operand_type(spec_.device, spec_.precision.parameters)),
+    const Precision& precision = spec_.precision;
+    const bool products = measured->has_products(operand_type(spec_.device, precision)) &&
+                          measured->has_products(operand_type(spec_.device, precision.parameters)),
                transfers = !tables.transfers.empty();
     return (key == "matmul" && products) || (key == "memory" && transfers) ||
            (key == "launch_us" && products && transfers);
@@ -320,7 +321,7 @@ class Search {
   // products' type) are not among them.
   static bool is_of_plan(std::string_view path) {
     return path.starts_with("parallel.") || path == "model" || path == "background" ||
-           path == "precision.gradients" || path == "precision.optimizer";
+           (path.starts_with("precision.") && path != "precision.parameters");
   }
 
   const Settings& in_;

@@ -135,9 +135,18 @@ void read_fabric(const Settings& in, const Algorithms& own, FabricSpec& out) {
   out.framing = framing_named(in.text("fabric.framing"), out.packets.mtu);
 }
 
+constexpr const char* kFp8 = "fp8";
+
 // DeepSpeed reduces gradients in the parameters' type unless its communication_data_type is given.
 void read_precision(const Settings& in, Framework framework, Precision& out) {
-  out.parameters = *parse_data_type(in.text("precision.parameters"));
+  if (in.text("precision.parameters") == kFp8) {
+    out.parameters = DataType::bfloat16;
+    out.fp8 = Fp8{in.text("precision.fp8_recipe") == "tensorwise" ? Fp8Recipe::tensorwise
+                                                                  : Fp8Recipe::delayed,
+                  in.boolean("precision.tp_only_amax_red")};
+  } else {
+    out.parameters = *parse_data_type(in.text("precision.parameters"));
+  }
   const std::string& gradients = in.text("precision.gradients");
   if (gradients != "auto")
     out.gradients = *parse_data_type(gradients);
@@ -153,11 +162,26 @@ void check_device(const JobSpec& spec, const Settings& in) {
   if (!device.given)
     fail(in.at("model").mark, "the layers of " + quote(spec.model->name) +
                                   " have no measured times; add a device, as in device: h100-sxm");
-  if (matmul_peak_tflops(spec.device, spec.precision.parameters) > 0) return;
+  if (matmul_peak_tflops(spec.device, spec.precision) > 0) return;
   const Setting& type = in.at("precision.parameters");
   fail(type.given ? type.mark : device.mark, "the device " + quote(spec.device.name) +
                                                  " has no peak_tflops for " + type.text +
                                                  "; choose another precision.parameters");
+}
+
+// Only Megatron's linear layers are planned in fp8.
+void check_fp8(const JobSpec& spec, const Settings& in) {
+  if (!spec.precision.fp8) return;
+  const std::string framework(name_of(spec.parallel.framework));
+  const std::string other = in.given("trace")     ? "a trace"
+                            : in.given("program") ? "programs"
+                            : spec.parallel.framework != Framework::megatron
+                                ? "framework " + framework
+                                : "";
+  if (other.empty()) return;
+  fail(in.at("precision.parameters").mark,
+       "precision.parameters: fp8 is played for linear layers of Megatron, not for " + other +
+           "; use parallel.framework: megatron, or bf16");
 }
 
 void check_program_size(const JobSpec& spec, const Settings& in) {
@@ -214,6 +238,7 @@ JobSpec make_spec(const Settings& in, std::shared_ptr<const Model> model, const 
   if (device) spec.device = make_device(*device);
   spec.parallel = read_parallel(in);
   read_precision(in, spec.parallel.framework, spec.precision);
+  check_fp8(spec, in);
   spec.background = read_background(in.at("background"));
   read_setting(in, near, spec);
   spec.compression = read_compression(in, *spec.collectives.own, spec.device, near);

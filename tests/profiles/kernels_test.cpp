@@ -1,6 +1,7 @@
 // Kernels of a GPU, the layers made of them, programs with slow launches, times of pipelines.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -97,6 +98,93 @@ TEST(LayerKernels, CountTheProductsOfALayer) {
   const double backward =
       sum_of(layer, &KernelTimes::input).seconds + sum_of(layer, &KernelTimes::weight).seconds;
   EXPECT_NEAR(backward / forward, 2, .3);
+}
+
+// On a device whose fp8 products are twice as fast and whose memory is endless, linear layers take
+// half of their time and all else as long. The second device has so little memory bandwidth that
+// bytes are all that counts.
+TEST(LayerKernels, MultiplyInFp8InLinearLayersAlone) {
+  DeviceProfile endless = ten();
+  endless.peak_tflops["float8"] = 2 * kPeakTflops;
+  endless.memory_GBps = 1e9;
+  LayerShape shape = gpt_layer();
+  const LayerKernels before = layer_kernels(model_of(endless), shape);
+  shape.fp8 = Fp8Scaling{};
+  const LayerKernels after = layer_kernels(model_of(endless), shape);
+  for (const auto way : {&KernelTimes::forward, &KernelTimes::input, &KernelTimes::weight}) {
+    for (const auto part :
+         {&LayerKernels::qkv, &LayerKernels::projection, &LayerKernels::fc1, &LayerKernels::fc2})
+      EXPECT_NEAR((after.*part.*way).seconds / (before.*part.*way).seconds, .5, 1e-3);
+    EXPECT_EQ((after.core.*way).seconds, (before.core.*way).seconds);
+  }
+  EXPECT_EQ(head_kernels(model_of(endless), shape, 51200).forward.seconds,
+            head_kernels(model_of(endless), gpt_layer(), 51200).forward.seconds);
+}
+
+TEST(LayerKernels, MoveTheBytesOfFp8) {
+  DeviceProfile slow = ten();  // 10 GB/s
+  slow.peak_tflops = {{"bfloat16", 1e6}, {"float8", 1e6}};
+  slow.memory_GBps = 10;
+  LayerShape shape = gpt_layer();
+  shape.bias = shape.dropout = false;
+  const double t = 2048, h = 1024, f = 4096;
+  const auto bytes = [&](const Kernels& kernels) { return kernels.seconds * 10e9; };
+  for (const bool gathers : {false, true})
+    for (const bool transposes : {false, true})
+      for (const bool current : {false, true}) {
+        SCOPED_TRACE(testing::Message() << gathers << transposes << current);
+        shape.own_tokens = gathers ? 512 : 2048;
+        shape.fp8 = Fp8Scaling{transposes, current};
+        const double own = gathers ? 512 : t, copies = transposes ? 2 : 1,
+                     here = gathers ? 1 : copies, max = current ? 2 : 0;
+        const LayerKernels layer = layer_kernels(model_of(slow), shape);
+        // fc1: the norm reads 2 bytes and writes 1, or 2 and a cast reads them.
+        const double product = t * h + h * f + 2 * t * f;
+        const double norm = current ? (4 + 2 + 2 + here) * own * h
+                                    : (3 + (gathers || !transposes ? 0 : 2)) * own * h;
+        const double activation = 4 * t * f;
+        EXPECT_NEAR(bytes(layer.fc1.forward), product + norm + activation, 10);
+        EXPECT_NEAR(
+            bytes(layer.fc1.input),
+            t * f + h * f + 2 * t * h + (max + 2 + copies) * t * f + 6 * t * f + 12 * own * h, 10);
+        EXPECT_NEAR(bytes(layer.fc1.weight),
+                    t * f + t * h + 2 * f * h + (2 + 8) * f * h + 4 * own * h +
+                        (gathers && transposes ? 2 * t * h : 0),
+                    10);
+        EXPECT_NEAR(bytes(layer.fc1.cast), (max + 2 + copies) * h * f, 10);
+        // fc2: its input is cast behind the activation, the gradient before the gather.
+        EXPECT_NEAR(bytes(layer.fc2.forward),
+                    t * f + h * f + 2 * t * h + (max + 2 + copies) * t * f + 6 * own * h, 10);
+        EXPECT_NEAR(bytes(layer.fc2.input), t * h + h * f + 2 * t * f + (max + 2 + here) * own * h,
+                    10);
+        EXPECT_NEAR(
+            bytes(layer.fc2.weight),
+            t * f + t * h + 2 * f * h + (2 + 8) * f * h + (gathers && transposes ? 2 * t * h : 0),
+            10);
+      }
+}
+
+// A cast sums a bias's gradient, but not before a gather or beside the search of the largest
+// element.
+TEST(LayerKernels, CastsSumTheGradientsOfBiases) {
+  DeviceProfile device = ten();
+  device.peak_tflops["float8"] = 2 * kPeakTflops;
+  const auto launches = [&](bool bias, Fp8Scaling scaling, std::uint64_t own_tokens) {
+    LayerShape shape = gpt_layer();
+    shape.bias = bias;
+    shape.fp8 = scaling;
+    shape.own_tokens = own_tokens;
+    const LayerKernels layer = layer_kernels(model_of(device), shape);
+    return std::pair(layer.fc1.weight.launches, layer.fc2.weight.launches);
+  };
+  const auto more = [&](Fp8Scaling scaling, std::uint64_t own_tokens) {
+    const auto with = launches(true, scaling, own_tokens),
+               without = launches(false, scaling, own_tokens);
+    return std::pair(with.first - without.first, with.second - without.second);
+  };
+  EXPECT_EQ(more({true, false}, 2048), std::pair(0, 0));
+  EXPECT_EQ(more({true, false}, 512), std::pair(0, 1));
+  EXPECT_EQ(more({true, true}, 2048), std::pair(1, 1));
 }
 
 TEST(LayerKernels, SoftmaxIsFusedForBatchesOfFourMatrices) {

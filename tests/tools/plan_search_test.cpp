@@ -35,6 +35,10 @@ std::string job(const std::string& model, const std::string& parallel, int nodes
          parallel + "}\n";
 }
 
+std::string in_fp8(std::string text) {
+  return text.replace(text.find("parameters: bf16"), 16, "parameters: fp8");
+}
+
 // As job(), but with NICs of 50 Gb/s; `parallel` holds all keys of that mapping.
 std::string spread(const std::string& model, const std::string& parallel, int nodes,
                    const std::string& memory = "80GiB") {
@@ -76,6 +80,7 @@ TEST(PlanSearch, LosesNoneOfTheBestByLeavingOut) {
         job("gpt3-6.7b", ", global_batch: 32, attention: unfused", 2, "40GiB"),
         job("llama3-8b", ", global_batch: 16, cp: 2", 2),
         job("mixtral-8x7b", ", global_batch: 16", 8, "0"),
+        in_fp8(job("gpt3-medium", ", tp: 2, global_batch: 16, sequence_parallel: true", 1)),
         spread("gpt2-xl", "framework: ddp, micro_batch: 4, bucket_cap_mb: 50", 2),
         spread("llama3.2-3b", "framework: zero2, micro_batch: 1", 4, "70GiB"),
         spread("llama3-8b", "framework: fsdp, micro_batch: 1", 4)}) {

@@ -171,7 +171,7 @@ void check_enough(const std::vector<MeasuredRun>& runs) {
 // empty if they differ.
 std::optional<OperandType> operand_type_of(const std::vector<MeasuredRun>& runs) {
   const auto of = [](const MeasuredRun& run) {
-    return operand_type(run.job.spec.device, run.job.spec.precision.parameters);
+    return operand_type(run.job.spec.device, run.job.spec.precision);
   };
   const DeviceProfile& device = runs.front().job.spec.device;
   const OperandType type = of(runs.front());

@@ -59,7 +59,8 @@ std::string patterns_text(const std::vector<Background>& background) {
 
 std::string model_text(const JobSpec& spec) {
   std::string model = spec.model_name + ", " + std::string(name_of(spec.parallel.framework)) +
-                      ", " + std::string(name_of(spec.precision.gradients)) + " gradients";
+                      (spec.precision.fp8 ? ", fp8 products, " : ", ") +
+                      std::string(name_of(spec.precision.gradients)) + " gradients";
   if (spec.program)
     model = (spec.model_name.empty() ? "" : spec.model_name + ", ") +
             (spec.sources.contains("trace") ? "a trace" : "programs of a file");

@@ -358,7 +358,7 @@ PlanFacts plan_facts(const LoadedJob& job, const Workload& workload) {
   }
   if (!job.spec.program && job.spec.model) facts.parameters = job.spec.model->parameters();
   facts.flops = workload.flops_per_iteration;
-  facts.peak_flops = matmul_peak_tflops(job.spec.device, job.spec.precision.parameters) * 1e12;
+  facts.peak_flops = matmul_peak_tflops(job.spec.device, job.spec.precision) * 1e12;
   facts.pipeline = pipeline_of(job.spec);
   if (job.spec.model && !job.spec.program) facts.memory = gpu_memory(job.spec);
   facts.device_memory_bytes = job.spec.device.memory_bytes;

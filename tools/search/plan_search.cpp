@@ -254,7 +254,7 @@ Picoseconds least_of(const MegatronPlan& plan) {
                     dense = sum({&times.fc1, &times.fc2}),
                     // Forward, and both halves of the backward. Some ranks have less to do if
                     // routing is uneven.
-      experts = plan.is_uneven() ? 0 : 3 * (times.router + times.expert1 + times.expert2);
+      experts = plan.is_uneven() ? 0 : 3 * times.router + sum({&times.experts});
   Picoseconds least = kAnyStep;  // of a part
   for (const Part& part : plan.parts) {
     Picoseconds time = 0;

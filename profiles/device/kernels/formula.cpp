@@ -32,6 +32,7 @@ constexpr double kVector = 8;  // elements
 // Share of the products' speed: between the forward's and backward's that FlashAttention-2 reports.
 constexpr double kFusedAttention = .75;
 constexpr double kWidthOfTile = 64;
+constexpr double kFp8Result = 2;   // bytes: products of fp8 give bf16
 constexpr double kBackward = 2.5;  // fused attention: products backward against forward
 
 constexpr std::array kFills{0., 64., 128., 192., 256., 384., 512., 768., 1024.};
@@ -92,7 +93,8 @@ double KernelFormula::product(const ProductShape& shape, double element) const {
   else
     for (const Tile& tile : kTiles) try_tile(tile.m, tile.n, tile.share);
   if (!in_whole_vectors(shape)) fastest /= kUnaligned;
-  const double bytes = element * batch * (m * k + k * n + m * n);
+  const double result = type == OperandType::fp8 ? kFp8Result : element;
+  const double bytes = batch * (element * (m * k + k * n) + result * m * n);
   return std::max(fastest, bytes / bytes_per_second) + start;
 }
 

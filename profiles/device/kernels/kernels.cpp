@@ -9,14 +9,24 @@ namespace ghostrank {
 KernelModel::KernelModel(const DeviceProfile& device, DataType operands)
     : type_(operand_type(device, operands)),
       stated_(stated_formula(device, peak_tflops(device, type_))),
+      stated_fp8_(stated_formula(device, peak_tflops(device, OperandType::fp8))),
       measured_(device.measured),
       demand_(device.demand) {}
 
 Kernels KernelModel::product(double m, double n, double k, double batch, double element,
                              Operands operands) const {
-  const ProductShape shape{m, n, k, batch, type_, operands};
+  return product({m, n, k, batch, type_, operands}, stated_, element);
+}
+
+Kernels KernelModel::fp8_product(double m, double n, double k) const {
+  return product({m, n, k, 1, OperandType::fp8, Operands::forward}, stated_fp8_,
+                 bytes_of(OperandType::fp8));
+}
+
+Kernels KernelModel::product(const ProductShape& shape, const KernelFormula& stated,
+                             double element) const {
   if (demand_) demand_->products.insert(shape);
-  return {measured_ ? measured_->product(shape, stated_, element) : stated_.product(shape, element),
+  return {measured_ ? measured_->product(shape, stated, element) : stated.product(shape, element),
           1};
 }
 

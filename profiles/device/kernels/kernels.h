@@ -32,14 +32,20 @@ class KernelModel {
   // `batch` products of m x k with k x n; `element`: bytes of an operand's element.
   Kernels product(double m, double n, double k, double batch, double element,
                   Operands operands = Operands::forward) const;
+  // A product of a linear layer in fp8: operands of a byte, in rows along k as Hopper needs them,
+  // and a result of two. The device must have a peak of fp8.
+  Kernels fp8_product(double m, double n, double k) const;
   // `element`: bytes of an element, where kernels of this kind differ by it; 0: they do not.
   Kernels memory(double bytes, MemoryKernel kind = MemoryKernel::elementwise,
                  double element = 0) const;
   Kernels fused_attention(const FusedAttention& shape, double element) const;
 
  private:
+  Kernels product(const ProductShape& shape, const KernelFormula& stated, double element) const;
+
   OperandType type_{};
-  KernelFormula stated_;
+  KernelFormula stated_,
+      stated_fp8_;  // of products of type_ and all other kernels; of fp8 products
   std::shared_ptr<const MeasuredKernels> measured_;  // null: none
   std::shared_ptr<KernelDemand> demand_;             // null: demand is not recorded
 };

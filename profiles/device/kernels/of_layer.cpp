@@ -6,6 +6,7 @@
 namespace ghostrank {
 namespace {
 
+constexpr double kFp8 = 1;       // bytes
 constexpr double kMatrices = 4;  // the fused softmax takes score matrices in batches of so many
 
 class LayerWriter {
@@ -18,6 +19,7 @@ class LayerWriter {
         hidden_(real(shape.hidden)),
         query_(real(shape.query)),
         key_(real(shape.key)),
+        own_tokens_(real(shape.own_tokens)),
         rows_(real(shape.own_tokens) * hidden_) {}
 
   // A product of the tokens' rows, `in` wide, to rows `out` wide.
@@ -25,27 +27,39 @@ class LayerWriter {
     KernelTimes times;
     times.forward = device_.product(tokens_, out, in, 1, e_, Operands::forward);
     times.input = device_.product(tokens_, in, out, 1, e_, Operands::input);
-    times.weight = weight(in, out);
+    times.weight = weight(device_.product(out, in, tokens_, 1, e_, Operands::weight), e_, in, out);
     return times;
   }
 
   // Norm, then a column-parallel product. Backward also adds the residual's gradient.
   KernelTimes column(double out) const {
-    KernelTimes times = product(hidden_, out);
-    times.forward += norm();
+    const LinearShape layer{.rows = tokens_,
+                            .own_rows = own_tokens_,
+                            .in = hidden_,
+                            .out = out,
+                            .gathers_input = gathers(),
+                            .behind_norm = true};
+    KernelTimes times = linear(layer);
+    times.forward += norm(shape_.fp8 && !shape_.fp8->current ? kFp8 : e_);
     times.input += device_.memory(3 * e_ * rows_, MemoryKernel::norm_backward, e_) +
                    device_.memory(3 * e_ * rows_);
     times.weight += device_.memory(2 * e_ * rows_, MemoryKernel::column_sum);
-    if (shape_.bias) times.weight += device_.memory(e_ * tokens_ * out, MemoryKernel::column_sum);
+    if (sums_bias(layer))
+      times.weight += device_.memory(e_ * tokens_ * out, MemoryKernel::column_sum);
     return times;
   }
 
   // A row-parallel product, then bias, dropout and the residual in one kernel.
   KernelTimes row(double in) const {
-    KernelTimes times = product(in, hidden_);
+    const LinearShape layer{.rows = tokens_,
+                            .own_rows = own_tokens_,
+                            .in = in,
+                            .out = hidden_,
+                            .gathers_gradient = gathers()};
+    KernelTimes times = linear(layer);
     times.forward += device_.memory((3 * e_ + mask()) * rows_);
     if (shape_.dropout) times.input += device_.memory((2 * e_ + kMaskByte) * rows_);
-    if (shape_.bias) times.weight += device_.memory(e_ * rows_, MemoryKernel::column_sum);
+    if (sums_bias(layer)) times.weight += device_.memory(e_ * rows_, MemoryKernel::column_sum);
     return times;
   }
 
@@ -71,7 +85,7 @@ class LayerWriter {
   KernelTimes head(double vocabulary) const {
     const double logits = tokens_ * vocabulary;
     KernelTimes times = product(hidden_, vocabulary);
-    times.forward += norm();
+    times.forward += norm(e_);
     // To float32; the largest; minus the largest; exponentials; their sum; divided by the sum.
     for (const double bytes : {e_ + kFloat, kFloat, 2 * kFloat, 2 * kFloat, kFloat, 2 * kFloat})
       times.forward += device_.memory(bytes * logits);
@@ -81,18 +95,46 @@ class LayerWriter {
   }
 
  private:
+  // The products of a linear layer, and the casts of their operands.
+  KernelTimes linear(const LinearShape& layer) const {
+    if (!shape_.fp8) return product(layer.in, layer.out);
+    KernelTimes times;
+    times.forward = device_.fp8_product(tokens_, layer.out, layer.in);
+    times.input = device_.fp8_product(tokens_, layer.in, layer.out);
+    times.weight =
+        weight(device_.fp8_product(layer.out, layer.in, tokens_), kFp8, layer.in, layer.out);
+    const auto add = [&](Kernels& to, const std::vector<double>& kernels) {
+      for (const double bytes : kernels) to += device_.memory(bytes);
+    };
+    const Fp8Casts casts = fp8_casts(*shape_.fp8, layer, e_);
+    add(times.forward, casts.forward);
+    add(times.input, casts.input);
+    add(times.weight, casts.weight);
+    add(times.cast, casts.once);
+    return times;
+  }
+
   // The weight's gradient, added to its buffer. A product with fused accumulation also reads and
-  // writes the buffer: the longer of the product's time and that of all bytes counts.
-  Kernels weight(double in, double out) const {
-    const Kernels product = device_.product(out, in, tokens_, 1, e_, Operands::weight);
+  // writes the buffer: the longer of the product's time and that of all bytes counts. `operand`:
+  // bytes of its elements.
+  Kernels weight(const Kernels& product, double operand, double in, double out) const {
     if (!shape_.fused_accumulation)
       return product + device_.memory((e_ + 2 * shape_.gradient) * in * out);
     const Kernels moved =
-        device_.memory(e_ * tokens_ * (in + out) + 2 * shape_.gradient * in * out);
+        device_.memory(operand * tokens_ * (in + out) + 2 * shape_.gradient * in * out);
     return product.seconds < moved.seconds ? moved : product;
   }
 
-  Kernels norm() const { return device_.memory(2 * e_ * rows_, MemoryKernel::norm, e_); }
+  // Sequence parallelism: the rank has a part of the tokens between the products.
+  bool gathers() const { return shape_.own_tokens != shape_.tokens; }
+  // Whether a kernel of its own sums the gradient of a bias.
+  bool sums_bias(const LinearShape& layer) const {
+    return shape_.bias && !(shape_.fp8 && cast_sums_rows(*shape_.fp8, layer));
+  }
+  // `written`: bytes of an element of the result.
+  Kernels norm(double written) const {
+    return device_.memory((e_ + written) * rows_, MemoryKernel::norm, e_);
+  }
   double mask() const { return shape_.dropout ? kMaskByte : 0; }
   double samples() const { return tokens_ / real(shape_.queries); }
 
@@ -153,7 +195,7 @@ class LayerWriter {
 
   const KernelModel& device_;
   const LayerShape& shape_;
-  const double e_, tokens_, hidden_, query_, key_;
+  const double e_, tokens_, hidden_, query_, key_, own_tokens_;
   const double rows_;  // elements of the hidden states that this rank norms and adds
 };
 

@@ -10,11 +10,16 @@
 // batches of four score matrices, else five. Products of weights' gradients add them to the buffer
 // of gradients themselves, or a kernel of its own does.
 //
+// Linear layers may multiply in fp8 (kernels/fp8.h); the core, norms, activations and the head do
+// not. A norm before a product then writes fp8, if scales are known beforehand.
+//
 // Everything is of one rank after tensor parallelism. Threading: pure functions.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "profiles/device/kernels/fp8.h"
 #include "profiles/device/kernels/kernels.h"
 
 namespace ghostrank {
@@ -29,10 +34,12 @@ struct LayerShape {
   bool gated = false, bias = false, dropout = false, rotary = false, fused_attention = false;
   bool fused_accumulation = false;   // of weights' gradients
   double element = 2, gradient = 4;  // bytes of an activation, of a gradient of a weight
+  std::optional<Fp8Scaling> fp8;     // of linear layers; empty: they multiply as all else
 };
 
 struct KernelTimes {
   Kernels forward, input, weight;
+  Kernels cast;  // of the weight into fp8, once a step
 };
 
 struct LayerKernels {

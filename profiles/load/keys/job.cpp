@@ -26,8 +26,19 @@ constexpr std::array kKeys{
         "[{name: a, file: a.yaml, nodes: 0-7}, ...]"},
 
     Key{"precision.parameters", KeyType::choice, "fp32",
-        "type of the matrix products; without it that of a measured model", 0, 0,
-        "fp32 float32 bf16 bfloat16 fp16 float16 int32", "fp8"},
+        "type of weights, hidden states and matrix products; fp8: linear layers multiply in fp8, "
+        "all else is bf16 (megatron); without it that of a measured model",
+        0, 0, "fp32 float32 bf16 bfloat16 fp16 float16 int32 fp8"},
+    Key{"precision.fp8_recipe", KeyType::choice, "delayed",
+        "how scales of fp8 tensors are found: delayed: from largest elements of earlier passes, "
+        "which ranks reduce after every pass; tensorwise: from the tensor's own (--fp8-recipe)",
+        0, 0, "delayed tensorwise", "blockwise mxfp8"}
+        .where("precision.parameters", "fp8"),
+    Key{"precision.tp_only_amax_red", KeyType::boolean, "false",
+        "largest elements are reduced among tp and cp ranks alone, so that replicas have scales of "
+        "their own"}
+        .where("precision.parameters", "fp8")
+        .where("precision.fp8_recipe", "delayed"),
     Key{"precision.gradients", KeyType::choice, "auto",
         "type in which gradients are reduced; auto: that of a measured model; else that of the "
         "parameters with zero1, zero2, zero3, and fp32 with other frameworks",

@@ -156,6 +156,39 @@ Pipeline pipeline_for(const JobSpec& spec) {
   return out;
 }
 
+// As Transformer Engine's assert_dim_for_fp8_exec(), on what a tensor-parallel rank has.
+void check_fp8(const MegatronPlan& plan) {
+  if (!plan.fp8()) return;
+  const Transformer& m = plan.model;
+  const std::uint64_t tp = plan.tp, rows = plan.sequence_parallel ? plan.tokens / tp : plan.tokens;
+  const auto check = [&](const std::string& what, std::uint64_t size, std::uint64_t of) {
+    if (size % of != 0)
+      throw Error(plan.spec->source_of("precision.parameters") + ": products in fp8 need " + what +
+                  " in multiples of " + std::to_string(of) + ", and a rank has " +
+                  std::to_string(size) +
+                  "; use precision.parameters=bf16, another parallel.tp or other sizes");
+  };
+  constexpr std::uint64_t kRows = 8, kWidth = 16;
+  check("tokens of a micro-batch", rows, kRows);
+  check("a hidden size", m.hidden, kWidth);
+  if (m.is_latent()) {
+    const LatentAttention& l = m.latent;
+    check("queries", m.heads * (l.nope + l.rope) / tp, kRows);
+    check("latents of queries", l.q_lora, kWidth);
+    check("latents of keys and values", l.kv_lora, kWidth);
+    check("latents with positions", l.kv_lora + l.rope, kRows);
+    check("keys and values", m.heads * (l.nope + l.value) / tp, kRows);
+    check("an attention width", m.heads * l.value / tp, kWidth);
+  } else {
+    check("an attention width", m.query_width() / tp, kWidth);
+    check("queries, keys and values", (m.query_width() + 2 * m.key_width()) / tp, kRows);
+  }
+  check("an ffn", m.ffn / tp, kWidth);
+  if (m.experts.count == 0) return;
+  check("an ffn of experts", m.experts.ffn / plan.etp, kWidth);
+  check("an ffn of shared experts", m.experts.shared * m.experts.ffn / tp, kWidth);
+}
+
 void check_world(const JobSpec& spec) {
   const ParallelPlan& p = spec.parallel;
   const int gpus = spec.cluster.gpus();
@@ -355,6 +388,7 @@ MegatronPlan megatron_plan(const JobSpec& spec) {
   });
   plan.pipeline.micro_batches = static_cast<int>(std::max<std::int64_t>(
       1, parallel.global_batch / (std::int64_t{plan.micro_batch} * plan.dp)));
+  check_fp8(plan);
   check_memory(plan);
   return plan;
 }

@@ -69,12 +69,12 @@ std::uint64_t PassWriter::arriving_rows(const ExpertRouting* routing) const {
   return routing->rows[ep_rank_] * plan_.ep;
 }
 
-Picoseconds PassWriter::experts_time(const ExpertRouting* routing) const {
-  const Picoseconds even = times_.expert1 + times_.expert2;
+// The experts' time, if it is `even` for equally many rows.
+GpuWork PassWriter::of_rows(const GpuWork& even, const ExpertRouting* routing) const {
   if (!routing) return even;
-  return static_cast<Picoseconds>(static_cast<double>(even) *
-                                  static_cast<double>(arriving_rows(routing)) /
-                                  static_cast<double>(plan_.routed_rows()));
+  return {static_cast<Picoseconds>(static_cast<double>(even.time) *
+                                   static_cast<double>(arriving_rows(routing)) /
+                                   static_cast<double>(plan_.routed_rows()))};
 }
 
 void PassWriter::experts_forward(std::uint32_t label, int layer) {
@@ -89,7 +89,8 @@ void PassWriter::experts_forward(std::uint32_t label, int layer) {
   exchange(routing, Cargo::weights, false);
   route(Func::all_gather, groups_.etp, plan_.activations, rows * h);
   route(Func::all_gather, groups_.etp, DataType::float32, rows);
-  compute(label, experts_time(routing));
+  const GpuWork products = of_rows(times_.experts.forward, routing);
+  compute(label, casts_ ? times_.experts.cast + products : products);
   route(Func::reduce_scatter, groups_.etp, plan_.activations, rows * h);
   exchange(routing, Cargo::hidden, true);
   if (plan_.model.experts.shared > 0)
@@ -105,7 +106,9 @@ void PassWriter::experts_backward(std::uint32_t label, int layer) {
     exchange(routing, Cargo::hidden, false);
     route(Func::all_gather, groups_.etp, plan_.activations, rows * h);
   }
-  compute(label, (inputs() + weights()) * experts_time(routing));
+  compute(label, (inputs() ? of_rows(times_.experts.input, routing) : GpuWork{}) +
+                     (weights() ? of_rows(times_.experts.weight, routing) : GpuWork{}));
+  linear_backward_ended();
   if (inputs()) {
     route(Func::reduce_scatter, groups_.etp, DataType::float32, rows);
     route(Func::reduce_scatter, groups_.etp, plan_.activations, rows * h);

@@ -148,6 +148,10 @@ MegatronGroups megatron_groups(const MegatronPlan& plan, Workload& workload) {
   out.dp = add(workload, "dp", holders(plan, grid, grid.groups({"dp", "cp"})));
   out.forward = add(workload, "pp.forward", grid.groups({"pp"}));
   out.backward = add(workload, "pp.backward", grid.groups({"pp"}));
+  if (plan.fp8() && plan.fp8()->recipe == Fp8Recipe::delayed)
+    out.amax =
+        add(workload, "amax",
+            plan.fp8()->tp_only_amax ? grid.groups({"tp", "cp"}) : grid.groups({"tp", "cp", "dp"}));
   if (plan.model.experts.count > 0) add_expert_groups(plan, grid, workload, out);
   if ((plan.model.tied && !plan.ends_meet()) || plan.has_embedding_copy()) {
     const int other =

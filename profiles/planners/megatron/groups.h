@@ -17,6 +17,8 @@
 //   tp_ep         along expert_tp and ep          how many rows each expert gets
 //   edp           along dp of the expert grid     gradients and parameters of experts
 //   replicas      along tp, cp and dp             rows per expert, for the router's bias
+//   amax          along tp, cp and dp, or         largest elements of fp8 tensors, for their scales
+//                 tp and cp
 //   embedding     first stage and the last, or    gradients of the embedding, if it is tied or
 //                 multi-token prediction's        has a copy
 //   world, mp     all ranks, or along tp and pp   norm of the gradients

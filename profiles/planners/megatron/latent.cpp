@@ -13,27 +13,28 @@ namespace ghostrank {
 void PassWriter::latent_forward(std::uint32_t label) {
   const LatentAttention& latent = plan_.model.latent;
   const Half rest{label, {}, times_.core, times_.projection};
-  compute(label, times_.down);
+  compute(label, forward_of(times_.down));
   gather(plan_.tokens * latent.rope);
-  gather(plan_.tokens * latent_queries());
-  compute(label, times_.q_up.forward);
-  gather(plan_.tokens * latent.kv_lora);
-  compute(label, times_.kv_up.forward);
+  gather_operand(plan_.tokens * latent_queries());
+  compute(label, forward_of(times_.q_up));
+  gather_operand(plan_.tokens * latent.kv_lora);
+  compute(label, forward_of(times_.kv_up));
   core_forward(rest);
-  compute(label, rest.row.forward);
+  compute(label, forward_of(rest.row));
   reduce_hidden();
 }
 
 void PassWriter::latent_backward(std::uint32_t label) {
   const LatentAttention& latent = plan_.model.latent;
   row_and_core_backward({label, {}, times_.core, times_.projection});
-  column_backward(label, times_.kv_up, plan_.tokens * latent.kv_lora);
-  column_backward(label, times_.q_up, plan_.tokens * latent_queries());
+  linear_backward(label, times_.kv_up, plan_.tokens * latent.kv_lora);
+  linear_backward(label, times_.q_up, plan_.tokens * latent_queries());
   if (inputs() && plan_.sequence_parallel) {
     launch_tp(Func::reduce_scatter, scatter_label_, plan_.tokens * latent.rope);
     out_.after(streams_.compute, streams_.tp);
   }
-  compute(label, (inputs() + weights()) * times_.down.time);
+  compute(label, backward_of(times_.down));
+  linear_backward_ended(latent.q_lora > 0 ? 2 : 1);
 }
 
 // Input width of the product up to the queries.

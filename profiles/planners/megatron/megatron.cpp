@@ -54,7 +54,7 @@ class StageWriter {
         stream_names_(names_of(streams_)),
         transfers_(plan.pipeline, stage, layout_of(plan.pipeline), stream_names_),
         out_(stream_names_),
-        passes_(out_, plan, groups, streams_, routing, ep_rank) {}
+        passes_(out_, plan, groups, streams_, routing, ep_rank, megatron_maxima(plan, stage)) {}
 
   Program write() {
     if (gathers_early()) launch_next_gather();
@@ -338,8 +338,10 @@ void StageWriter::await(std::span<const Slot> slots, const StageAction& action, 
 
 void StageWriter::forward(const Slot& slot, bool first) {
   const Part& part = chunks_[slot.chunk].part;
-  passes_.begin(Pass::forward, slot.micro_batch);
+  const int behind = part.embedding + part.layers;  // the first unit after the layers
+  passes_.begin(Pass::forward, slot.micro_batch, first);
   for (int unit = 0; unit < part.units(); ++unit) {
+    if (unit == behind) passes_.layers_forward_ended();
     if (first && gathers_early()) {
       await_parameters(slot, unit, LayerPart::qkv);
       passes_.before([=, this](LayerPart module) { await_parameters(slot, unit, module); });
@@ -353,6 +355,7 @@ void StageWriter::forward(const Slot& slot, bool first) {
     else
       passes_.layer_forward(part.first_layer + layer);
   }
+  if (part.units() == behind) passes_.layers_forward_ended();
   passes_.before(nullptr);
 }
 
@@ -368,6 +371,7 @@ void StageWriter::backward(const Slot& slot, bool last) {
       passes_.mtp_backward(mtp_layer(layer - chunk.part.layers));
     else
       passes_.layer_backward(chunk.part.first_layer + layer);
+    if (chunk.part.layers > 0 && unit == chunk.part.embedding) passes_.layers_backward_ended();
     if (!last || !parallel_.overlap_grad_reduce) continue;
     for (const BucketGroup& group : chunk.groups)
       if (group.first_unit == unit) reduce(group);

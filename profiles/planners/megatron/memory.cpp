@@ -17,6 +17,8 @@ class Activations {
   Activations(const MegatronPlan& plan, double routed_rows)
       : model_(plan.model),
         element_(bytes_of(plan.activations)),
+        operand_(plan.fp8() ? 1 : element_),
+        fp8_(plan.fp8().has_value()),
         tokens_(real(plan.tokens)),
         own_tokens_(plan.sequence_parallel ? tokens_ / plan.tp : tokens_),
         tp_(plan.tp),
@@ -29,19 +31,26 @@ class Activations {
   // part of the sequence), or split among the tensor-parallel ranks.
   double whole(double width) const { return element_ * own_tokens_ * width; }
   double split(double width) const { return element_ * tokens_ * width / tp_; }
+  // Likewise inputs of linear layers, which are kept as their products take them.
+  double whole_input(double width) const { return operand_ * own_tokens_ * width; }
+  double split_input(double width) const { return operand_ * tokens_ * width / tp_; }
   // A byte per element.
   double dropout_mask() const { return model_.dropout ? own_tokens_ * hidden() : 0; }
   double hidden() const { return real(model_.hidden); }
 
   double attention() const {
-    double bytes = whole(2 * hidden()) + dropout_mask();  // inputs of the norm, of the products
+    double bytes = whole(hidden()) + whole_input(hidden()) + dropout_mask();  // norm, products
+    double result = real(model_.query_width());                               // of the core
     if (model_.is_latent()) {
       const LatentAttention& l = model_.latent;
+      result = real(model_.heads * l.value);
       bytes += whole(real(l.q_lora + l.kv_lora + l.rope));
       bytes += split(real(model_.heads) * real(2 * (l.nope + l.rope) + 2 * l.value));
     } else {
       bytes += split(2 * real(model_.query_width()) + 2 * real(model_.key_width()));
     }
+    // The fused core keeps its result, too, which otherwise is the input of the projection alone.
+    if (fp8_) bytes += split_input(result) - (fused_ ? 0 : split(result));
     return bytes;
   }
 
@@ -53,25 +62,31 @@ class Activations {
   }
 
   double feed_forward(double ffn) const {
-    return whole(2 * hidden()) + split(inner(ffn)) + dropout_mask();
+    return whole(hidden()) + whole_input(hidden()) + inner(tokens_ * ffn / tp_) + dropout_mask();
   }
 
   // Rows that arrive, the experts' inner rows, what they return. The ranks that share an expert see
   // all of its rows. Shared experts see every token. The router's probabilities are small.
   double experts() const {
     const Experts& experts = model_.experts;
-    const double ffn = real(experts.ffn);
-    return whole(2 * hidden()) +
-           element_ * routed_rows_ * (2 * expert_tp_ * hidden() + inner(ffn)) +
-           split(inner(ffn * real(experts.shared))) + dropout_mask();
+    const double ffn = real(experts.ffn), shared = ffn * real(experts.shared);
+    // The router keeps the hidden states as they are, and shared experts as they multiply them.
+    return whole(2 * hidden()) + (fp8_ && shared > 0 ? whole_input(hidden()) : 0) +
+           routed_rows_ * (element_ + operand_) * expert_tp_ * hidden() +
+           inner(routed_rows_ * ffn) + inner(tokens_ * shared / tp_) + dropout_mask();
   }
 
  private:
-  // Elements before the activation, of both halves where it is gated, and after it.
-  double inner(double ffn) const { return (model_.gated ? 3 : 2) * ffn; }
+  // Bytes of so many elements before the activation, of both halves where it is gated, and after
+  // it.
+  double inner(double elements) const {
+    return ((model_.gated ? 2 : 1) * element_ + operand_) * elements;
+  }
 
   const Transformer& model_;
-  const double element_, tokens_, own_tokens_, tp_, positions_;
+  const double element_, operand_;
+  const bool fp8_;
+  const double tokens_, own_tokens_, tp_, positions_;
   const bool fused_;
   const double routed_rows_, expert_tp_;
 };
@@ -150,9 +165,10 @@ double stage_activations(const MegatronPlan& plan, int stage, const LayerRows& r
 
 // tp_comm_overlap has a buffer of whole hidden states for every kind of call that it overlaps.
 double overlap_buffers(const MegatronPlan& plan) {
-  constexpr double kKinds = 10;  // four of products forward, six backward
+  constexpr double kGathers = 8, kScatters = 2;  // four of them forward, six backward
   if (!plan.spec->parallel.tp_comm_overlap || plan.tp == 1) return 0;
-  return kKinds * real(plan.hidden_states()) * bytes_of(plan.activations);
+  return real(plan.hidden_states()) *
+         (kGathers * bytes_of(plan.gathered()) + kScatters * bytes_of(plan.activations));
 }
 
 // Of the fullest rank of the stage: `members` are those of an expert-parallel group.
@@ -164,6 +180,8 @@ GpuMemory memory_of(const MegatronPlan& plan, int stage, const std::vector<Layer
          megatron_parameters(plan, plan.parts[plan.pipeline.part(stage, chunk)])) {
       const double numel = real(p.numel);
       out.weights += numel * bytes_of(plan.activations);
+      // The fp8 weights of a step, which its micro-batches share.
+      if (plan.fp8() && p.linear) out.weights += numel * megatron_scaling(plan).copies();
       out.gradients += numel * bytes_of(plan.gradients);
       out.optimizer += numel * optimizer_bytes(spec.precision) /
                        (spec.parallel.distributed_optimizer ? plan.holders(p.expert) : 1);

@@ -15,8 +15,8 @@
 namespace ghostrank {
 
 void PassWriter::mtp_project(std::uint32_t label) {
-  gather(2 * plan_.hidden_states());
-  compute(label, times_.mtp.forward);
+  gather_operand(2 * plan_.hidden_states());
+  compute(label, forward_of(times_.mtp));
   if (plan_.tp == 1) return;
   launch_tp(Func::all_gather, gather_label_, plan_.hidden_states());
   out_.after(streams_.compute, streams_.tp);
@@ -25,15 +25,19 @@ void PassWriter::mtp_project(std::uint32_t label) {
 void PassWriter::mtp_forward(int layer) {
   embedding_forward();
   mtp_project(labels_.mtp);
+  if (!recomputes()) reduce_maxima(Pass::forward);  // projection and layer are recomputed as one
   layer_forward(layer);
+  reduce_maxima(Pass::forward);
 }
 
 void PassWriter::mtp_backward(int layer) {
-  if (inputs() && plan_.spec->parallel.recompute == Recompute::full) mtp_project(labels_.again);
+  if (inputs() && recomputes()) mtp_project(labels_.again);
   layer_backward(layer);
+  layers_backward_ended();
   // The rank holds the gradient of its part of the sequence only.
   if (inputs()) gather(plan_.hidden_states());
-  column_backward(labels_.mtp, times_.mtp, 2 * plan_.hidden_states());
+  linear_backward(labels_.mtp, times_.mtp, 2 * plan_.hidden_states());
+  layers_backward_ended();
   embedding_backward();
 }
 

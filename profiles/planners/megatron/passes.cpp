@@ -13,7 +13,7 @@ constexpr int kLaunchesOfCall = 2;
 
 PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
                        const MegatronStreams& streams, std::span<const ExpertRouting> routing,
-                       int ep_rank)
+                       int ep_rank, const Fp8Maxima& maxima)
     : out_(out),
       plan_(plan),
       groups_(groups),
@@ -23,6 +23,7 @@ PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const Mega
       launch_(megatron_launch(plan)),
       routing_(routing),
       ep_rank_(ep_rank),
+      maxima_(maxima),
       gather_label_(out.label("tp all-gather")),
       scatter_label_(out.label("tp reduce-scatter")),
       reduce_label_(out.label("tp all-reduce")),
@@ -32,7 +33,8 @@ PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const Mega
       heads_label_(out.label("cp heads against sequence")),
       rows_label_(out.label("rows of experts")),
       best_label_(out.label("best logits")),
-      launches_label_(out.label("launches")) {
+      launches_label_(out.label("launches")),
+      maxima_label_(out.label("fp8 maxima")) {
   const auto of_width = [&](std::uint64_t width) { return plan.tokens * width / plan.tp; };
   const Transformer& model = plan.model;
   if (model.is_latent()) {
@@ -44,11 +46,12 @@ PassWriter::PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const Mega
   }
 }
 
-void PassWriter::begin(Pass pass, int micro_batch) {
+void PassWriter::begin(Pass pass, int micro_batch, bool first) {
   constexpr std::array kLetters{"F", "B", "I", "W"};
   const std::string letter = kLetters[static_cast<std::size_t>(pass)];
   const auto label = [&](const char* what) { return out_.label(letter, micro_batch, what); };
   pass_ = pass;
+  casts_ = first && plan_.fp8();
   if (streams_.host > 0) out_.after(streams_.host, streams_.compute);
   labels_.attention = label(" attention");
   labels_.ffn = label(" ffn");
@@ -86,11 +89,11 @@ void PassWriter::exposed_tp(Func func, std::uint32_t label, DataType type, std::
 }
 
 // A call on a tensor of `elements` in total; it overlaps the next compute.
-void PassWriter::launch_tp(Func func, std::uint32_t label, std::uint64_t elements) {
+void PassWriter::launch_tp(Func func, std::uint32_t label, DataType type, std::uint64_t elements) {
   const std::uint64_t count = func == Func::all_reduce ? elements : elements / plan_.tp;
   if (streams_.host > 0) out_.compute(streams_.host, launches_label_, kLaunchesOfCall * launch_);
   out_.after(streams_.tp, streams_.compute);
-  out_.collective(streams_.tp, label, func, groups_.tp, plan_.activations, count);
+  out_.collective(streams_.tp, label, func, groups_.tp, type, count);
   hold_host();
 }
 
@@ -99,7 +102,7 @@ void PassWriter::hold_host() {
     out_.after(streams_.host, streams_.tp);
 }
 
-// Before a column-parallel product: gathers the whole sequence.
+// Gathers the whole sequence.
 void PassWriter::gather(std::uint64_t elements) {
   if (!plan_.sequence_parallel) return;
   launch_tp(Func::all_gather, gather_label_, elements);
@@ -119,9 +122,9 @@ void PassWriter::reduce_hidden() {
 
 // The input's gradient, then the weight's.
 void PassWriter::column_backward(std::uint32_t label, const WorkTimes& product,
-                                 std::uint64_t elements) {
+                                 std::uint64_t elements, DataType gathered) {
   if (!inputs()) return compute(label, product.weight);
-  if (plan_.sequence_parallel) launch_tp(Func::all_gather, gather_label_, elements);
+  if (plan_.sequence_parallel) launch_tp(Func::all_gather, gather_label_, gathered, elements);
   compute(label, product.input);
   const bool reduces = plan_.tp > 1 && !plan_.sequence_parallel,
              beside = plan_.spec->parallel.async_allreduce;
@@ -144,14 +147,14 @@ void PassWriter::await(LayerPart module) {
 void PassWriter::half_forward(const Half& half) {
   if (overlaps_tp()) return overlapped_forward(half);
   await(half.first);
-  gather(plan_.hidden_states());
+  gather_operand(plan_.hidden_states());
   if (before_ || (half.has_core() && plan_.cp > 1)) {
-    compute(half.label, half.column.forward);
+    compute(half.label, forward_of(half.column));
     if (half.has_core()) core_forward(half);
     await(half.second);
-    compute(half.label, half.row.forward);
+    compute(half.label, forward_of(half.row));
   } else {
-    compute(half.label, half.column.forward + half.core.forward + half.row.forward);
+    compute(half.label, forward_of(half.column) + half.core.forward + forward_of(half.row));
   }
   reduce_hidden();
 }
@@ -162,9 +165,10 @@ void PassWriter::row_and_core_backward(const Half& half) {
   if (overlaps_tp()) {
     overlapped_row_backward(half);
   } else {
-    if (inputs()) gather(plan_.hidden_states());  // the output's gradient
+    if (inputs()) gather_operand(plan_.hidden_states());  // the output's gradient
     compute(half.label, backward_of(half.row));
   }
+  linear_backward_ended();
   if (inputs() && half.has_core()) {
     if (plan_.spec->parallel.recompute == Recompute::selective) {
       Half again = half;
@@ -177,7 +181,7 @@ void PassWriter::row_and_core_backward(const Half& half) {
 
 void PassWriter::half_backward(const Half& half) {
   row_and_core_backward(half);
-  column_backward(half.label, half.column, plan_.hidden_states());
+  linear_backward(half.label, half.column, plan_.hidden_states());
 }
 
 void PassWriter::forward_of_layer(int layer, std::uint32_t attention_label,
@@ -199,8 +203,10 @@ void PassWriter::layer_forward(int layer) {
 }
 
 void PassWriter::layer_backward(int layer) {
-  if (inputs() && plan_.spec->parallel.recompute == Recompute::full)
+  if (inputs() && recomputes()) {
     forward_of_layer(layer, labels_.again, labels_.again);
+    reduce_maxima(Pass::forward);
+  }
   if (has_experts(layer))
     experts_backward(labels_.ffn, layer);
   else
@@ -232,7 +238,7 @@ void PassWriter::head_forward() {
 
 void PassWriter::head_backward() {
   for (std::uint64_t k = 0; k <= plan_.model.mtp; ++k)
-    column_backward(labels_.head, head_, plan_.hidden_states());
+    column_backward(labels_.head, head_, plan_.hidden_states(), plan_.activations);
 }
 
 }  // namespace ghostrank

@@ -34,6 +34,7 @@
 #include <utility>
 #include <vector>
 
+#include "profiles/planners/megatron/fp8.h"
 #include "profiles/planners/megatron/plan.h"
 #include "profiles/planners/megatron/routing.h"
 #include "profiles/workload/program_builder.h"
@@ -46,7 +47,8 @@ struct MegatronGroups {
   std::uint16_t tp = kNoGroup, cp = kNoGroup, cp_a2a = kNoGroup, cp_p2p = kNoGroup, dp = kNoGroup,
                 forward = kNoGroup, backward = kNoGroup, embedding = kNoGroup, norm = kNoGroup,
                 ep = kNoGroup, etp = kNoGroup, tp_ep = kNoGroup, edp = kNoGroup,
-                replicas = kNoGroup, ep_rail = kNoGroup, ep_node = kNoGroup, expert_norm = kNoGroup;
+                replicas = kNoGroup, ep_rail = kNoGroup, ep_node = kNoGroup, expert_norm = kNoGroup,
+                amax = kNoGroup;
   int ep_nodes = 1;  // nodes that an ep group spans, with deduplicated dispatch
 };
 struct MegatronStreams {
@@ -57,11 +59,14 @@ struct MegatronStreams {
 class PassWriter {
  public:
   // `routing`: by layer, empty if it is even. `ep_rank`: this rank's position in its ep group.
+  // `maxima`: megatron_maxima() of this rank.
   PassWriter(ProgramBuilder& out, const MegatronPlan& plan, const MegatronGroups& groups,
-             const MegatronStreams& streams, std::span<const ExpertRouting> routing, int ep_rank);
+             const MegatronStreams& streams, std::span<const ExpertRouting> routing, int ep_rank,
+             const Fp8Maxima& maxima);
 
-  // Ops from here on belong to this pass: "F3" is the forward of micro-batch 3.
-  void begin(Pass pass, int micro_batch);
+  // Ops from here on belong to this pass: "F3" is the forward of micro-batch 3. `first`: it is the
+  // step's first of this part, which casts weights into fp8.
+  void begin(Pass pass, int micro_batch, bool first = false);
   // `module` is called before each module of the layers that are written from here on, before
   // experts once, with fc2; null: nothing is called.
   void before(std::function<void(LayerPart)> module) { before_ = std::move(module); }
@@ -74,6 +79,9 @@ class PassWriter {
   void mtp_backward(int layer);
   void head_forward();  // of the model, and of every multi-token prediction module
   void head_backward();
+  // megatron/fp8.cpp: after all layers of a part forward; after its first one backward.
+  void layers_forward_ended() { reduce_maxima(Pass::forward); }
+  void layers_backward_ended();
 
  private:
   // A column-parallel product, the attention core (nothing in other halves) and a row-parallel
@@ -92,6 +100,16 @@ class PassWriter {
   void compute(std::uint32_t label, Picoseconds time) { compute(label, GpuWork{time}); }
   // megatron/userbuffers.cpp
   bool overlaps_tp() const { return plan_.spec->parallel.tp_comm_overlap && plan_.tp > 1; }
+  // megatron/fp8.cpp
+  void gather_operand(std::uint64_t elements);
+  void reduce_maxima(Pass pass);
+  void agree_on_scale();
+  void linear_backward_ended(int layers = 1);
+  bool recomputes() const { return plan_.spec->parallel.recompute == Recompute::full; }
+  // A product's forward; in the step's first with the cast of the weight.
+  GpuWork forward_of(const WorkTimes& product) const {
+    return casts_ ? product.cast + product.forward : product.forward;
+  }
   void gathered_product(std::uint32_t label, const GpuWork& product);
   void scattered_product(std::uint32_t label, const GpuWork& product);
   void overlapped_forward(const Half& half);
@@ -120,7 +138,7 @@ class PassWriter {
   void move_rows(std::uint16_t group, DataType type, const std::uint32_t* list, std::uint64_t even);
   const ExpertRouting* routing_of(int layer) const;
   std::uint64_t arriving_rows(const ExpertRouting* routing) const;
-  Picoseconds experts_time(const ExpertRouting* routing) const;
+  GpuWork of_rows(const GpuWork& even, const ExpertRouting* routing) const;
   bool has_experts(int layer) const {
     return plan_.model.has_experts(static_cast<std::uint64_t>(layer));
   }
@@ -131,10 +149,19 @@ class PassWriter {
   void exposed_tp(Func func, std::uint32_t label, DataType type, std::uint64_t count,
                   Reduction reduction = Reduction::sum);
   void hold_host();  // until the last tp call has ended, if it waits for calls
-  void launch_tp(Func func, std::uint32_t label, std::uint64_t elements);
+  void launch_tp(Func func, std::uint32_t label, std::uint64_t elements) {
+    launch_tp(func, label, plan_.activations, elements);
+  }
+  void launch_tp(Func func, std::uint32_t label, DataType type, std::uint64_t elements);
   bool inputs() const { return pass_ != Pass::weight_backward; }
   bool weights() const { return pass_ != Pass::input_backward; }
-  void column_backward(std::uint32_t label, const WorkTimes& product, std::uint64_t elements);
+  // `gathered`: the type in which the input is gathered again.
+  void column_backward(std::uint32_t label, const WorkTimes& product, std::uint64_t elements,
+                       DataType gathered);
+  void linear_backward(std::uint32_t label, const WorkTimes& product, std::uint64_t elements) {
+    column_backward(label, product, elements, plan_.gathered());
+    linear_backward_ended();
+  }
   // The part of a product's backward that this pass computes.
   GpuWork backward_of(const WorkTimes& product) const {
     return (inputs() ? product.input : GpuWork{}) + (weights() ? product.weight : GpuWork{});
@@ -161,10 +188,12 @@ class PassWriter {
   const Picoseconds launch_;  // of a kernel
   const std::span<const ExpertRouting> routing_;
   const int ep_rank_;
+  const Fp8Maxima maxima_;
+  bool casts_ = false;
   // Elements per rank: queries, keys, values, and the attention core's output.
   std::uint64_t q_elements_ = 0, k_elements_ = 0, v_elements_ = 0, o_elements_ = 0;
   std::uint32_t gather_label_, scatter_label_, reduce_label_, loss_label_, kv_label_, dkv_label_,
-      heads_label_, rows_label_, best_label_, launches_label_;
+      heads_label_, rows_label_, best_label_, launches_label_, maxima_label_;
   Labels labels_;
   Pass pass_ = Pass::forward;
   std::function<void(LayerPart)> before_;

@@ -2,6 +2,7 @@
 #include "profiles/planners/megatron/plan.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "profiles/device/compute.h"
 #include "profiles/real.h"
@@ -47,7 +48,7 @@ class Registration {
   void mtp_module(bool has_experts) {
     norm();
     norm();
-    add(2 * model_.hidden * (model_.hidden / tp()));
+    add(2 * model_.hidden * (model_.hidden / tp()), {.linear = true});
     layer(has_experts);
     norm();
   }
@@ -56,11 +57,11 @@ class Registration {
   void latent_attention() {
     const LatentAttention& latent = model_.latent;
     const std::uint64_t h = model_.hidden, q = model_.heads * (latent.nope + latent.rope);
-    add(h * (model_.heads * latent.value / tp()));
-    if (latent.q_lora > 0) add(latent.q_lora * h, {.partial = true});
-    add(q / tp() * (latent.q_lora > 0 ? latent.q_lora : h));
-    add((latent.kv_lora + latent.rope) * h, {.partial = true});
-    add(model_.heads * (latent.nope + latent.value) / tp() * latent.kv_lora);
+    add(h * (model_.heads * latent.value / tp()), {.linear = true});
+    if (latent.q_lora > 0) add(latent.q_lora * h, {.partial = true, .linear = true});
+    add(q / tp() * (latent.q_lora > 0 ? latent.q_lora : h), {.linear = true});
+    add((latent.kv_lora + latent.rope) * h, {.partial = true, .linear = true});
+    add(model_.heads * (latent.nope + latent.value) / tp() * latent.kv_lora, {.linear = true});
     if (latent.q_lora > 0) norm(latent.q_lora);
     norm(latent.kv_lora);
   }
@@ -70,9 +71,9 @@ class Registration {
     const std::uint64_t shards = plan_.etp;
     add(model_.experts.count * h, {.partial = true});
     for (std::uint64_t e = 0; e < plan_.experts_here(); ++e)
-      add((model_.gated ? 2 : 1) * f / shards * h, {.expert = true});
+      add((model_.gated ? 2 : 1) * f / shards * h, {.expert = true, .linear = true});
     for (std::uint64_t e = 0; e < plan_.experts_here(); ++e)
-      add(h * (f / shards), {.expert = true});
+      add(h * (f / shards), {.expert = true, .linear = true});
     if (model_.experts.shared > 0) feed_forward(model_.experts.shared * f);
   }
 
@@ -100,11 +101,11 @@ class Registration {
     if (model_.norm_bias) add(width, {.partial = true});
   }
   void column_parallel(std::uint64_t out, std::uint64_t in, bool bias) {
-    add(out / tp() * in);
+    add(out / tp() * in, {.linear = true});
     if (bias) add(out / tp());
   }
   void row_parallel(std::uint64_t out, std::uint64_t in) {
-    add(out * (in / tp()));
+    add(out * (in / tp()), {.linear = true});
     if (model_.bias) add(out, {.partial = true});
   }
 
@@ -119,13 +120,13 @@ class Registration {
 constexpr double kHoldsUp = .5;
 
 // A product whose two products of the backward each take as long as its forward.
-WorkTimes like_forward(Picoseconds time) { return {{time}, {time}, {time}}; }
+WorkTimes like_forward(Picoseconds time) { return {{time}, {time}, {time}, {}}; }
 
 WorkTimes played(const ComputeModel& device, const KernelTimes& kernels) {
   const auto work = [&](const Kernels& some) -> GpuWork {
     return {device.on_device(some, "a layer"), device.on_host(some)};
   };
-  return {work(kernels.forward), work(kernels.input), work(kernels.weight)};
+  return {work(kernels.forward), work(kernels.input), work(kernels.weight), work(kernels.cast)};
 }
 
 // Replaces times by FLOPs with those of kernels.
@@ -138,17 +139,79 @@ void add_kernels(const MegatronPlan& plan, const ComputeModel& device, LayerTime
   times.fc2 = played(device, kernels.fc2);
 }
 
+// Times by FLOPs of linear layers on a rank. Casts into fp8 take the time of their bytes.
+class LinearTimes {
+ public:
+  LinearTimes(const MegatronPlan& plan, const ComputeModel& device)
+      : plan_(plan), device_(device), tp_(plan.tp), tokens_(real(plan.tokens)) {}
+
+  // Widths are those of all tensor-parallel ranks together.
+  WorkTimes column(double in, double out, bool behind_norm) const {
+    return product(2 * tokens_ * in * out / tp_) + casts({.rows = tokens_,
+                                                          .own_rows = own_tokens(),
+                                                          .in = in,
+                                                          .out = out / tp_,
+                                                          .gathers_input = plan_.sequence_parallel,
+                                                          .behind_norm = behind_norm});
+  }
+  WorkTimes row(double in, double out) const {
+    return product(2 * tokens_ * in * out / tp_) +
+           casts({.rows = tokens_,
+                  .own_rows = own_tokens(),
+                  .in = in / tp_,
+                  .out = out,
+                  .gathers_gradient = plan_.sequence_parallel});
+  }
+  // Layers of these widths that every rank has whole.
+  WorkTimes whole(double rows, double in, std::initializer_list<double> outs) const {
+    WorkTimes all;
+    double out = 0;
+    for (const double width : outs) {
+      if (width > 0) all = all + casts({.rows = rows, .own_rows = rows, .in = in, .out = width});
+      out += width;
+    }
+    return product(2 * rows * in * out) + all;
+  }
+  // One of the two layers of experts, whose widths are those of a rank.
+  WorkTimes experts(double in, double out) const {
+    const double rows = tokens_ * real(plan_.model.experts.top_k) * plan_.etp;
+    return product(2 * rows * in * out / tp_) +
+           casts({.rows = rows / tp_, .own_rows = rows / tp_, .in = in, .out = out},
+                 real(plan_.experts_here()));
+  }
+
+ private:
+  double own_tokens() const { return plan_.sequence_parallel ? tokens_ / tp_ : tokens_; }
+  WorkTimes product(double flops) const {
+    return like_forward(plan_.fp8() ? device_.fp8_products(flops, "a layer")
+                                    : device_.products(flops, "a layer"));
+  }
+  WorkTimes casts(const LinearShape& layer, double weights = 1) const {
+    if (!plan_.fp8()) return {};
+    const auto time = [&](const std::vector<double>& kernels) -> GpuWork {
+      return {device_.memory(std::accumulate(kernels.begin(), kernels.end(), 0.0), "a cast")};
+    };
+    Fp8Casts all = fp8_casts(megatron_scaling(plan_), layer, bytes_of(plan_.activations));
+    for (double& bytes : all.once) bytes *= weights;
+    return {time(all.forward), time(all.input), time(all.weight), time(all.once)};
+  }
+
+  const MegatronPlan& plan_;
+  const ComputeModel& device_;
+  const double tp_, tokens_;
+};
+
 LayerTimes times_by_flops(const MegatronPlan& plan, const ComputeModel& device) {
   const Transformer& m = plan.model;
   const double tp = plan.tp, tokens = real(plan.tokens), h = real(m.hidden);
+  const LinearTimes linear(plan, device);
   const auto time = [&](double in, double out) {
     return device.products(2 * tokens * in * out / tp, "a layer");
   };
-  const auto product = [&](double in, double out) { return like_forward(time(in, out)); };
   // No weights: all of the backward is for the input.
   const auto core = [&](double in, double out) -> WorkTimes {
     const Picoseconds forward = time(in, out);
-    return {{forward}, {2 * forward}, {}};
+    return {{forward}, {2 * forward}, {}, {}};
   };
   LayerTimes times;
   if (m.is_latent()) {
@@ -157,28 +220,27 @@ LayerTimes times_by_flops(const MegatronPlan& plan, const ComputeModel& device) 
     // Under sequence parallelism a rank computes the latents of its part of the sequence, else of
     // all.
     const double whole = plan.sequence_parallel ? 1 : tp;
-    times.down = {time(whole * h, q_lora + real(l.kv_lora + l.rope))};
-    times.q_up = product(l.q_lora > 0 ? q_lora : h, q);
-    times.kv_up = product(real(l.kv_lora), heads * real(l.nope + l.value));
+    times.down = linear.whole(whole * tokens / tp, h, {q_lora, real(l.kv_lora + l.rope)});
+    times.q_up = linear.column(l.q_lora > 0 ? q_lora : h, q, l.q_lora > 0);
+    times.kv_up = linear.column(real(l.kv_lora), heads * real(l.nope + l.value), true);
     times.core = core(real(m.sequence), q + heads * real(l.value));
-    times.projection = product(heads * real(l.value), h);
+    times.projection = linear.row(heads * real(l.value), h);
   } else {
-    times.qkv = product(h, real(m.query_width() + 2 * m.key_width()));
+    times.qkv = linear.column(h, real(m.query_width() + 2 * m.key_width()), true);
     times.core = core(2 * real(m.sequence), real(m.query_width()));
-    times.projection = product(real(m.query_width()), h);
+    times.projection = linear.row(real(m.query_width()), h);
   }
-  if (m.mtp > 0) times.mtp = product(2 * h, h);
-  times.fc1 = product(h, (m.gated ? 2 : 1) * real(m.ffn));
-  times.fc2 = product(real(m.ffn), h);
+  if (m.mtp > 0) times.mtp = linear.column(2 * h, h, false);
+  times.fc1 = linear.column(h, (m.gated ? 2 : 1) * real(m.ffn), true);
+  times.fc2 = linear.row(real(m.ffn), h);
   if (m.experts.count == 0) return times;
   // A tensor-parallel rank routes its part of the sequence; its experts receive as many rows.
-  const double gates = m.gated ? 2 : 1, ffn = real(m.experts.ffn),
-               shared = real(m.experts.shared) * ffn, top_k = real(m.experts.top_k);
+  const double gates = m.gated ? 2 : 1, ffn = real(m.experts.ffn), shard = ffn / plan.etp,
+               shared = real(m.experts.shared) * ffn;
   times.router = time(h, real(m.experts.count));
-  times.expert1 = time(h, top_k * gates * ffn);
-  times.expert2 = time(top_k * ffn, h);
-  times.shared1 = product(h, gates * shared);
-  times.shared2 = product(shared, h);
+  times.experts = linear.experts(h, gates * shard) + linear.experts(shard, h);
+  times.shared1 = linear.column(h, gates * shared, false);
+  times.shared2 = linear.row(shared, h);
   return times;
 }
 
@@ -249,7 +311,14 @@ LayerShape megatron_layer_shape(const MegatronPlan& plan) {
   shape.fused_accumulation = plan.spec->parallel.fused_accumulation;
   shape.element = bytes_of(plan.activations);
   shape.gradient = bytes_of(plan.gradients);
+  if (plan.fp8()) shape.fp8 = megatron_scaling(plan);
   return shape;
+}
+
+Fp8Scaling megatron_scaling(const MegatronPlan& plan) {
+  constexpr double kBlackwell = 10;  // compute capability
+  return {plan.spec->device.compute_capability < kBlackwell,
+          plan.fp8()->recipe == Fp8Recipe::tensorwise};
 }
 
 LayerTimes megatron_layer_times(const MegatronPlan& plan) {

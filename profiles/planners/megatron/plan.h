@@ -58,6 +58,9 @@ struct MegatronPlan {
   // one for each expert that a token visits.
   std::uint64_t routed_tokens() const { return tokens / tp; }
   std::uint64_t routed_rows() const { return tokens * model.experts.top_k / tp; }
+  const std::optional<Fp8>& fp8() const { return spec->precision.fp8; }
+  // Type in which sequence parallelism gathers the operands of linear layers.
+  DataType gathered() const { return fp8() ? DataType::uint8 : activations; }
   // Elements of a micro-batch's hidden states on a whole tensor-parallel group.
   std::uint64_t hidden_states() const { return tokens * model.hidden; }
 };
@@ -76,6 +79,7 @@ struct Parameter {
   bool whole = false;    // not split by tp; `partial` implies it
   bool expert = false;   // reduced over the ranks that hold the same experts
   bool tied = false;     // the word embedding, if the head uses it too
+  bool linear = false;   // weight of a linear layer, which may multiply in fp8
 };
 // In registration order.
 std::vector<Parameter> megatron_parameters(const MegatronPlan& plan, const Part& part);
@@ -96,17 +100,23 @@ struct GpuWork {
 };
 struct WorkTimes {  // forward; backward: the gradient of the input, that of the weights
   GpuWork forward, input, weight;
+  GpuWork cast;  // of the weight into fp8, once a step
+  friend WorkTimes operator+(const WorkTimes& a, const WorkTimes& b) {
+    return {a.forward + b.forward, a.input + b.input, a.weight + b.weight, a.cast + b.cast};
+  }
 };
 
 // Times of one layer, or of the head.
 struct LayerTimes {
   WorkTimes qkv, core, projection, fc1, fc2;
-  GpuWork down;  // latent attention, instead of qkv; forward, and each half of the backward
-  WorkTimes q_up, kv_up;  // likewise
-  WorkTimes mtp;          // projection of a multi-token prediction module
-  Picoseconds router = 0, expert1 = 0, expert2 = 0;  // forward, and each half of the backward
+  WorkTimes down, q_up, kv_up;  // latent attention, instead of qkv
+  WorkTimes mtp;                // projection of a multi-token prediction module
+  Picoseconds router = 0;       // forward, and each half of the backward
+  WorkTimes experts;            // both products of the experts
   WorkTimes shared1, shared2;
 };
+// How a plan with fp8 scales its tensors on this device.
+Fp8Scaling megatron_scaling(const MegatronPlan& plan);
 LayerTimes megatron_layer_times(const MegatronPlan& plan);
 LayerShape megatron_layer_shape(const MegatronPlan& plan);  // of dense layers, on a rank
 WorkTimes megatron_head_times(const MegatronPlan& plan);

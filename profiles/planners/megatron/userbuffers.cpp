@@ -38,13 +38,15 @@ GpuWork part_of(const GpuWork& work, int parts) {
 
 void PassWriter::gathered_product(std::uint32_t label, const GpuWork& product) {
   const std::uint64_t part = plan_.hidden_states() / plan_.tp;
+  const DataType type = plan_.gathered();
   const Op::Within within = plan_.tp > 2 ? Op::Within::pair : Op::Within::group;
+  agree_on_scale();
   out_.after(streams_.tp, streams_.compute);
   out_.after(streams_.tp_send, streams_.compute);
   for (int step = 0; step + 1 < plan_.tp; ++step) {
     if (step > 0) out_.after(streams_.tp_send, streams_.tp);  // sends on what came
-    out_.send(streams_.tp_send, gather_label_, groups_.tp, 1, plan_.activations, part, within);
-    out_.recv(streams_.tp, gather_label_, groups_.tp, -1, plan_.activations, part, within);
+    out_.send(streams_.tp_send, gather_label_, groups_.tp, 1, type, part, within);
+    out_.recv(streams_.tp, gather_label_, groups_.tp, -1, type, part, within);
     compute(label, part_of(product, plan_.tp));
     out_.after(streams_.compute, streams_.tp);
   }
@@ -68,10 +70,10 @@ void PassWriter::scattered_product(std::uint32_t label, const GpuWork& product) 
 
 void PassWriter::overlapped_forward(const Half& half) {
   await(half.first);
-  gathered_product(half.label, half.column.forward);
+  gathered_product(half.label, forward_of(half.column));
   if (half.has_core()) core_forward(half);
   await(half.second);
-  scattered_product(half.label, half.row.forward);
+  scattered_product(half.label, forward_of(half.row));
 }
 
 void PassWriter::overlapped_row_backward(const Half& half) {

@@ -15,13 +15,14 @@ struct MegatronJob {
   bool sequence = false, sharded = false;
   std::string recompute = "none", more;
   int per_node = 1;
+  std::string device = "{base: h100-sxm, memory_bytes: 0}";
+  std::string parameters = "bf16";
 
   int ranks() const { return tp * pp * cp * dp; }
   JobSpec spec() const {
     const auto n = [](int value) { return std::to_string(value); };
-    return load_text("schema: ghostrank/job/1\nmodel: " + model + "\n" +
-                     "device: {base: h100-sxm, memory_bytes: 0}\n" +
-                     "precision: {parameters: bf16, gradients: fp32}\n" +
+    return load_text("schema: ghostrank/job/1\nmodel: " + model + "\n" + "device: " + device +
+                     "\nprecision: {parameters: " + parameters + ", gradients: fp32}\n" +
                      "cluster: {nodes: " + n(ranks() / per_node) +
                      ", gpus_per_node: " + n(per_node) + ", nics_per_node: " + n(per_node) + "}\n" +
                      "parallel: {framework: megatron, tp: " + n(tp) + ", pp: " + n(pp) +

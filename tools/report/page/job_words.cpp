@@ -36,6 +36,7 @@ std::string training_text(const SortedJson& config) {
   };
   if (traced) add(", ", "a trace");
   if (!traced) add(" under ", plan_text(config));
+  if (!traced && config_text(config, "precision.parameters") == "fp8") add(", ", "fp8 products");
   if (const std::string type = config_text(config, "precision.gradients"); !type.empty() && !traced)
     add(", ", type + " gradients");
   if (const std::string device = named_at(config, "device"); !device.empty())

@@ -37,7 +37,7 @@ namespace {
 // A device on which jobs are planned only to see which kernels they need: it has a peak for every
 // type, and its numbers mean nothing.
 constexpr const char* kAnyDevice =
-    "device={peak_tflops: {bf16: 1, fp16: 1, tf32: 1, fp32: 1}, memory_GBps: 1, "
+    "device={peak_tflops: {bf16: 1, fp16: 1, tf32: 1, fp32: 1, fp8: 1}, memory_GBps: 1, "
     "multiprocessors: 1}";
 
 struct Flags {
