@@ -17,6 +17,7 @@ EndpointBinding binding_of_nic(const JobSpec& spec, const World& world, Node nod
   binding.address = named || binding.network_namespace.empty()
                         ? data_address(spec, world.host(), world.size, world.master_address, rail)
                         : address_of_rail(rail, spec.cluster.nics_per_node);
+  binding.dscp = spec.fabric.dscp;
   if (spec.max_nic_bps > 0)
     binding.cap = send_cap_of(binding.network_namespace, binding.address, spec.max_nic_bps);
   return binding;

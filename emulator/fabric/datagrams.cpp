@@ -160,6 +160,7 @@ class Datagrams final : public NetworkFabric {
     for (const int option : {SO_RCVBUF, SO_SNDBUF})
       setsockopt(socket.get(), SOL_SOCKET, option, &kBufferBytes, sizeof kBufferBytes);
     here.forbid_fragments(socket.get());  // the job sets the MTU
+    here.mark(socket.get(), binding.dscp);
     bound.size = sizeof bound.bytes;
     if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&here.bytes), here.size) != 0 ||
         getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound.bytes), &bound.size) != 0)

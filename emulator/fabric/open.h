@@ -23,6 +23,7 @@ struct EndpointBinding {
   std::string address;                     // local address to bind to; empty: any
   std::string network_namespace;           // that its sockets belong to; empty: the thread's own
   std::shared_ptr<SendCap> cap = nullptr;  // on what they send; null: none
+  int dscp = -1;                           // kind packets: of what they send; -1: the kernel's
 };
 
 struct FabricOptions {

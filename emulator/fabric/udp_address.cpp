@@ -55,4 +55,15 @@ bool Address::forbid_fragments(int socket) const {
                     v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &probe, sizeof probe) == 0;
 }
 
+void Address::mark(int socket, int dscp) const {
+  if (dscp < 0) return;
+  const int field = dscp << 2;  // below it are the two bits of ECN
+  const bool v6 = bytes.ss_family == AF_INET6;
+  if (setsockopt(socket, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_TCLASS : IP_TOS, &field,
+                 sizeof field) != 0)
+    throw Error("packets from " + text() + " cannot be marked: " + std::strerror(errno) +
+                    "; leave fabric.dscp out",
+                ErrorKind::environment);
+}
+
 }  // namespace ghostrank::udp

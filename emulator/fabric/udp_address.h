@@ -22,6 +22,9 @@ struct Address {
   // Sets don't-fragment for a socket of its family, whatever path MTU routers tell. False: errno
   // says why.
   bool forbid_fragments(int socket) const;
+  // Gives what a socket of its family sends a differentiated services code point; -1: leaves it as
+  // it is. Throws Error(environment).
+  void mark(int socket, int dscp) const;
 };
 
 }  // namespace ghostrank::udp

@@ -30,6 +30,7 @@ enum class MessageKind : std::uint8_t {
   // From an agent; docs/wire-format.md says what the fields then hold.
   note = 6,
   passed = 7,  // out of a slice; likewise
+  part = 8,    // of one that several queue pairs carry, but the last; never on a real network
 };
 
 struct Header {

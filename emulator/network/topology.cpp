@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "emulator/common/random.h"
-#include "emulator/network/five_tuple.h"
 #include "profiles/job/key_error.h"
 
 namespace ghostrank {
@@ -17,19 +16,6 @@ namespace {
 bool has_links(const JobSpec& spec) {
   return spec.cluster.topology.kind != TopologySpec::Kind::nonblocking &&
          !is_network(spec.fabric.kind);
-}
-
-// NICs have the addresses 10.0.0.0 and up. The numbers of a connection's queue pairs are drawn from
-// its name and run.seed, because real ones depend on what a machine has done before.
-FiveTuple five_tuple(std::uint64_t seed, const RoutedConnection& connection, Nic from, Nic to) {
-  RandomBits pairs(
-      {seed, connection.group, connection.channel, connection.from.index(), connection.to.index()});
-  const auto number = [&] { return static_cast<std::uint32_t>(pairs.next() & 0xffffff); };
-  const std::uint32_t local = number(), remote = number();
-  constexpr std::uint32_t kFirst = 10u << 24;
-  return {.source = kFirst + static_cast<std::uint32_t>(from.value()),
-          .target = kFirst + static_cast<std::uint32_t>(to.value()),
-          .source_port = roce_source_port(local, remote)};
 }
 
 }  // namespace
@@ -45,6 +31,7 @@ Topology::Topology(const JobSpec& spec)
       seed_(spec.run.seed),
       nics_per_node_(spec.cluster.nics_per_node),
       routing_(spec.cluster.topology.routing ? spec.cluster.topology.routing : &routings().front()),
+      queue_pairs_(one_path() ? spec.fabric.queue_pairs : QueuePairs{}),
       spec_(spec.cluster.topology) {
   const LinkSpeed &own = speed_[0], &server = speed_[1];
   if (server.ps_per_byte == own.ps_per_byte && server.latency == own.latency)
@@ -144,9 +131,22 @@ std::uint32_t Topology::paths(Nic from, Nic to) const {
           "; use a library that changes rails inside nodes, or a topology that connects them");
 }
 
+FiveTuple Topology::five_tuple(const RoutedConnection& connection, Nic from, Nic to,
+                               std::uint32_t queue_pair) const {
+  RandomBits drawn({seed_, connection.group, connection.channel, connection.from.index(),
+                    connection.to.index()});
+  const auto number = [&] { return static_cast<std::uint32_t>(drawn.next() & 0xffffff); };
+  for (std::uint32_t pair = 0; pair < queue_pair; ++pair) number(), number();
+  const std::uint32_t local = number(), remote = number();
+  constexpr std::uint32_t kFirst = 10u << 24;
+  return {.source = kFirst + static_cast<std::uint32_t>(from.value()),
+          .target = kFirst + static_cast<std::uint32_t>(to.value()),
+          .source_port = roce_source_port(local, remote)};
+}
+
 std::uint32_t Topology::choose(const RoutedConnection& connection, Nic from, Nic to,
-                               std::uint64_t number) const {
-  const FiveTuple tuple = five_tuple(seed_, connection, from, to);
+                               std::uint64_t number, std::uint32_t queue_pair) const {
+  const FiveTuple tuple = five_tuple(connection, from, to, queue_pair);
   RoutedFlow flow{from, to, nics_per_node_, hash_of(tuple), number, paths(from, to)};
   flow.first_hops = routes_->first_hops(leaf_of_[from], leaf_of_[to]);
   flow.target_place = is_switch(to) ? static_cast<std::uint32_t>(to.index()) : routes_->place(to);

@@ -32,6 +32,7 @@
 #include "collectives/common/number.h"
 #include "collectives/routing.h"
 #include "emulator/common/random.h"
+#include "emulator/network/five_tuple.h"
 #include "emulator/network/port.h"
 #include "emulator/network/switch_routes.h"
 #include "profiles/job/job.h"
@@ -105,15 +106,24 @@ class Topology {
   int hops(Nic from, Nic to) const {                       // links on each of these paths
     return routes_ ? routes_->hops(leaf_of_[from], leaf_of_[to]) : 0;
   }
-  // Returns the path of a connection or, for routings that choose per message or flowlet, of the
-  // connection's message or flowlet `number`, from 1. Throws Error(usage) when the routing chooses
-  // a path that does not exist.
+  // Returns the path of a connection's queue pair or, for routings that choose per message or
+  // flowlet, of the connection's message or flowlet `number`, from 1. Throws Error(usage) when the
+  // routing chooses a path that does not exist.
   std::uint32_t choose(const RoutedConnection& connection, Nic from, Nic to,
-                       std::uint64_t number = 0) const;
+                       std::uint64_t number = 0, std::uint32_t queue_pair = 0) const;
+  // What switches hash of the packets of a connection's queue pair. NICs have the addresses
+  // 10.0.0.0 and up. The numbers of the pairs are drawn from the connection's name and run.seed,
+  // because real ones depend on what a machine has done before; those of a pair do not depend on
+  // how many there are.
+  FiveTuple five_tuple(const RoutedConnection& connection, Nic from, Nic to,
+                       std::uint32_t queue_pair) const;
+  // Of a connection of a collective library. One, where the routing does not choose for
+  // connections.
+  const QueuePairs& queue_pairs() const { return queue_pairs_; }
   // The same path, as a number by which path_by_id() finds it at once.
   std::uint32_t choose_id(const RoutedConnection& connection, Nic from, Nic to,
-                          std::uint64_t number = 0) const {
-    return id(from, to, choose(connection, from, to, number));
+                          std::uint64_t number = 0, std::uint32_t queue_pair = 0) const {
+    return id(from, to, choose(connection, from, to, number, queue_pair));
   }
   std::uint32_t id(Nic from, Nic to, std::uint32_t path) const {
     return routes_->id(leaf_of_[from], leaf_of_[to], path);
@@ -145,6 +155,7 @@ class Topology {
   std::uint64_t seed_;
   int nics_per_node_;
   const Routing* routing_;
+  QueuePairs queue_pairs_;
   TopologySpec spec_;
   std::unique_ptr<const SwitchRoutes> routes_;  // null: one ideal switch
   std::vector<LinkSpeed> speeds_;               // those that links have; they are few

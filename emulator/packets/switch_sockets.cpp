@@ -13,6 +13,7 @@
 #include "emulator/common/monotonic.h"
 #include "emulator/common/ready_sockets.h"
 #include "emulator/common/require_fd.h"
+#include "emulator/fabric/udp_address.h"
 #include "emulator/host/network_namespace.h"
 #include "emulator/packets/segments.h"
 #include "profiles/error.h"
@@ -48,6 +49,8 @@ class Member {
     const int force = IP_PMTUDISC_DO, on = 1;
     setsockopt(fd_.get(), IPPROTO_IP, IP_MTU_DISCOVER, &force, sizeof force);
     setsockopt(fd_.get(), SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on);
+    if (wanted.binding.dscp >= 0)
+      udp::Address::from(wanted.binding.address).mark(fd_.get(), wanted.binding.dscp);
     if (!wanted.device.empty() &&
         setsockopt(fd_.get(), SOL_SOCKET, SO_BINDTODEVICE, wanted.device.c_str(),
                    static_cast<socklen_t>(wanted.device.size())) != 0)

@@ -89,6 +89,7 @@ Socket::Socket(const EndpointBinding& binding, std::uint32_t mtu) : cap_(binding
     fd_ = Fd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd_.is_open()) throw_unusable(where, "no socket");
     set_up(wanted, where);
+    wanted.mark(fd(), binding.dscp);
     if (bind(fd(), reinterpret_cast<const sockaddr*>(&wanted.bytes), wanted.size) != 0)
       throw_unusable(where, "it cannot be bound");
     bound.size = sizeof bound.bytes;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace ghostrank {
@@ -53,6 +54,9 @@ std::optional<NetworkReport> network_report(const Topology& topology,
   if (topology.links() == 0 || counts.size() != topology.links()) return std::nullopt;
   NetworkReport out;
   out.topology = topology.description();
+  if (const QueuePairs& pairs = topology.queue_pairs(); pairs.several())
+    out.topology += ", " + std::to_string(pairs.count) + " queue pairs a connection" +
+                    (pairs.split ? ", which share each message" : "");
   out.routing = topology.routing();
   for (const Topology::Tier& tier : topology.tiers()) {
     LinkTier t = tier_of(tier, counts, iterations, of_seconds);

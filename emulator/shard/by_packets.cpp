@@ -45,7 +45,6 @@ void Shard::leave_by_packets(RankState& r, Flight& f, Route& route, const Leavin
   const Topology& topology = cluster_.topology();
   Parcel p;
   p.nic = route.nics.source;
-  if (content) p.message.payload = std::move(*content);
   m.describe(f, p.event);
   p.event.set_kind(Event::Kind::arrival, m.kind);
   p.event.flight = nullptr;
@@ -57,6 +56,10 @@ void Shard::leave_by_packets(RankState& r, Flight& f, Route& route, const Leavin
     p.event.t = {m.ready.at + nic_.serialise(m.bytes) + latency, m.ready.slip};
     return schedule(p.event);
   }
+  if (topology.queue_pairs().several())
+    return send_by_pairs({f.group, m.channel, r.party, route.target}, route.nics, p.event,
+                         m.ready.at, content);
+  if (content) p.message.payload = std::move(*content);
   auto connection = static_cast<PacketNetwork::Connection>(route.flow);
   if (!topology.one_path() && topology.paths(route.nics.source, route.nics.target) > 0) {
     const RoutedConnection routed{f.group, m.channel, r.party, route.target};
@@ -94,8 +97,7 @@ void Shard::packets_due(Picoseconds now) {
     if (number == 0)
       schedule(event);
     else
-      in_turn_.arrived(connection_of(event, target), number, event,
-                       [this](const Event& next) { schedule(next); });
+      come_in_turn(target, number, event);
   }
   if (const auto connection = network.gave_up())
     return fail("fabric.network: packet: a connection from " + by_packets_->name_of(*connection) +

@@ -5,12 +5,15 @@
 #include <cmath>
 #include <utility>
 
+#include "emulator/shard/fluid_links.h"
 #include "profiles/job/nic_rates.h"
 
 namespace ghostrank {
 namespace {
 
 constexpr std::size_t kAhead = 4;  // prefetch distance, in calls that begin
+// Messages of a connection for each of its queue pairs; of more, all pairs carry as good as alike.
+constexpr std::uint64_t kMostTurns = 16;
 
 FluidKey key_of(std::uint32_t site, const Op& op) {
   FluidKey key{site,   op.group, op.func, op.dtype, is_ragged(op.func) ? op.counts : op.count,
@@ -43,6 +46,7 @@ FluidCalls::FluidCalls(const JobSpec& spec, const Workload& workload, const Clus
       schedules_(schedules),
       network_(2 * static_cast<std::size_t>(cluster.nics()) + cluster.topology().links()),
       by_flowlets_(cluster.topology().routes_per() == Routing::Per::flowlet),
+      pairs_(cluster.topology().queue_pairs()),
       flowlets_(spec.cluster.topology.flowlet_gap) {}
 
 Fluid& FluidCalls::of(std::uint32_t group, const Op& op) {
@@ -76,6 +80,7 @@ Fluid& FluidCalls::make(const FluidKey& key, const Op& op) {
     fluid.connection = connections_.try_emplace(ends, connections).first->second;
     last_of_connection_.resize(connections_.size(), kNone);
   }
+  if (!fluid.route->of_turn.empty()) fluid.of_turn.resize(pairs_.count);
   fluid.waits = fluid.transfer && credits > 0 && layout.messages > credits;
   fluid.fill = std::min(fluid.route->latency, fluid.idle->duration);
   // Where only links are slow, the call alone takes its latency.
@@ -177,7 +182,7 @@ FluidLayout& FluidCalls::layout_of(FluidKey key, const Op& op) {
     layout.schedule = schedules_.transfer(group, op, source, target);
   else
     layout.schedule = {std::shared_ptr<const Schedule>(), schedules_.get(group, op).schedule.get()};
-  layout.traffic = walk(*layout.schedule);
+  layout.traffic = walk(*layout.schedule, pairs_);
   std::vector<std::uint64_t> on_wire;  // by edge
   std::uint64_t most = 0;
   for (const CallTraffic::Edge& e : layout.traffic.edges) {
@@ -191,14 +196,16 @@ FluidLayout& FluidCalls::layout_of(FluidKey key, const Op& op) {
     const CallTraffic::Edge& e = layout.traffic.edges[i];
     const double share = most > 0 ? static_cast<double>(on_wire[i]) / layout.bytes : 0;
     const double parts = std::ceil(share * FluidPattern::kWhole / step);
+    const bool turns = !e.any_turn(pairs_) && e.messages < kMostTurns * pairs_.count;
     pattern.edges.push_back({transfer ? 0 : e.from, transfer ? 1 : e.to, e.channel,
-                             static_cast<std::uint32_t>(parts) * step});
+                             static_cast<std::uint32_t>(parts) * step,
+                             turns ? static_cast<std::uint32_t>(e.messages) : 0});
   }
   layout.pattern = &*patterns_.insert(std::move(pattern)).first;
   return layout;
 }
 
-const FluidRoute& FluidCalls::route_of(const FluidKey& key, const FluidLayout& layout) {
+FluidRoute& FluidCalls::route_of(const FluidKey& key, const FluidLayout& layout) {
   const GroupRank source = key.target != kNoRank ? key.source : kNoRank;
   const auto [made, fresh] = routes_.try_emplace({key.site, layout.pattern, source, key.target});
   FluidRoute& route = made->second;
@@ -234,26 +241,20 @@ FluidCalls::Connected FluidCalls::connected(const FluidRoute& route,
           {route.group | pair, static_cast<std::uint16_t>(e.channel), members[from], members[to]}};
 }
 
-template <typename Visit>
-void FluidCalls::for_each_link(const Connected& edge, std::uint64_t flowlet,
-                               const Visit& visit) const {
-  const Topology& topology = cluster_.topology();
-  const auto [from, to] = edge.nics;
-  const std::uint32_t paths = topology.paths(from, to);
-  if (paths == 0) return;
-  const bool all = topology.routes_per() == Routing::Per::message;
-  const std::uint32_t first = topology.choose(edge.connection, from, to, all ? 1 : flowlet);
-  Part part{0, all ? paths : 1};
-  for (; part.number < part.of; ++part.number) {
-    const Path path = topology.path(from, to, (first + part.number) % paths);
-    for (int i = 0; i < path.links; ++i) visit(path.link[i], part);
-  }
+// Of an edge's share, that of a part in a turn.
+double FluidCalls::part_of(double share, const FluidPattern::Edge& e, const Part& part,
+                           std::uint32_t turn) {
+  if (e.turns == 0) return share / part.of;
+  const std::uint32_t behind = behind_first(part.number, turn, e.turns, part.of);
+  const std::uint32_t messages = e.turns / part.of + (behind < e.turns % part.of);
+  return share * messages / e.turns;
 }
 
 // Sums what the pattern needs of every resource, for each byte of its busiest connection.
 template <typename FlowletOf>
 std::vector<FlowNetwork::Need> FluidCalls::needs_of(const FluidRoute& route,
-                                                    const FlowletOf& flowlet_of) const {
+                                                    const FlowletOf& flowlet_of,
+                                                    std::uint32_t turn) const {
   const Topology& topology = cluster_.topology();
   const auto nics = static_cast<std::uint32_t>(cluster_.nics());
   std::vector<FlowNetwork::Need> out;
@@ -268,7 +269,8 @@ std::vector<FlowNetwork::Need> FluidCalls::needs_of(const FluidRoute& route,
     out.push_back(
         {nics + static_cast<std::uint32_t>(to.value()), share * topology.nic(to).ps_per_byte});
     for_each_link(edge, flowlet_of(edge), [&](std::uint32_t link, const Part& part) {
-      out.push_back({2 * nics + link, share / part.of * topology.link(link).ps_per_byte});
+      const double ps_per_byte = topology.link(link).ps_per_byte;
+      out.push_back({2 * nics + link, part_of(share, e, part, turn) * ps_per_byte});
     });
   }
   // Stable, so that sums do not depend on how it sorts.
@@ -292,6 +294,7 @@ void FluidCalls::find_needs(FluidRoute& route) {
       std::pmr::polymorphic_allocator<FlowNetwork::Need>(&memory_).allocate(needs.size());
   std::uninitialized_copy(needs.begin(), needs.end(), kept);
   route.needs = {kept, needs.size()};
+  find_turns(route);
   const Topology& topology = cluster_.topology();
   for (const FluidPattern::Edge& e : route.pattern->edges) {
     if (inside_node(route, e)) continue;
@@ -305,10 +308,29 @@ void FluidCalls::find_needs(FluidRoute& route) {
   route.ways = &*ways_.insert(std::move(ways)).first;
 }
 
+void FluidCalls::find_turns(FluidRoute& route) {
+  const auto first_link = 2 * static_cast<std::uint32_t>(cluster_.nics());
+  const bool links = !route.needs.empty() && route.needs.back().resource >= first_link;
+  const auto& edges = route.pattern->edges;
+  if (links && std::any_of(edges.begin(), edges.end(), [](const auto& e) { return e.turns > 0; }))
+    route.of_turn.resize(pairs_.count);
+}
+
+std::span<const FlowNetwork::Need> FluidCalls::needs_in_turn(FluidRoute& route,
+                                                             std::uint32_t turn) const {
+  if (route.of_turn.empty()) return route.needs;
+  std::vector<FlowNetwork::Need>& needs = route.of_turn[turn];
+  if (needs.empty())
+    needs = needs_of(
+        route, [](const Connected&) { return 0U; }, turn);
+  return needs;
+}
+
 // Returns the ways of the pattern's edges alone, and sets `out` to what they make of it. Links of a
 // way count together, as many as there are connections for, whichever they take, but no more than
 // begin or end it: where a call's own connections collide, the fair rates hold it back. Where the
-// routing chooses for every message, they are chains side by side, each with its own rate.
+// routing chooses for every message, or queue pairs take messages in turn, they are chains side by
+// side, each with its own rate.
 std::vector<IdleWay> FluidCalls::ways_of(const FluidRoute& route, FluidWays& out) const {
   constexpr double kSlower = 1 + 1e-9;  // rates are quotients
   const Topology& topology = cluster_.topology();
@@ -373,11 +395,14 @@ std::vector<IdleWay> FluidCalls::ways_of(const FluidRoute& route, FluidWays& out
     const Taken& way = taken[i];
     if (way.fast) continue;
     const std::uint32_t most = std::max(way.connections[0], way.connections[1]);
-    ways[i].bps =
-        std::min(way.link_bps * (all ? way.paths : std::min(way.paths, most)), way.ends_bps);
-    if (all) {
-      ways[i].chains =
-          std::max(1U, static_cast<std::uint32_t>(std::lround(ways[i].bps / way.link_bps)));
+    ways[i].bps = std::min(
+        way.link_bps * (all ? way.paths : std::min(way.paths, most * pairs_.count)), way.ends_bps);
+    const std::uint32_t of_message = all            ? way.paths
+                                     : pairs_.split ? 1
+                                                    : std::min(way.paths, pairs_.count);
+    if (of_message > 1) {
+      ways[i].chains = std::clamp(
+          static_cast<std::uint32_t>(std::lround(ways[i].bps / way.link_bps)), 1U, of_message);
       ways[i].bps /= ways[i].chains;
     }
     delays = true;
@@ -433,8 +458,12 @@ void FluidCalls::end(std::uint32_t number) { free_.push_back(number); }
 
 // A call's connections send from its beginning until it would end on an idle network.
 void FluidCalls::depart(std::uint32_t number, Picoseconds now) {
-  if (!by_flowlets_) return;
   Active& call = active_[number];
+  if (FluidRoute& taken = *call.fluid->route; !taken.of_turn.empty()) {
+    call.turn = taken.begun++ % pairs_.count;
+    ++call.fluid->of_turn[call.turn];
+  }
+  if (!by_flowlets_) return;
   const FluidRoute& route = *call.fluid->route;
   const Picoseconds until = now + call.fluid->idle->duration - call.fluid->fill;
   std::size_t at = 0;
@@ -474,7 +503,7 @@ std::uint32_t FluidCalls::next_turn(std::uint32_t number) {
 void FluidCalls::flow(std::uint32_t number, Picoseconds now) {
   Active& call = active_[number];
   const std::span<const FlowNetwork::Need> needs =
-      by_flowlets_ ? call.needs : call.fluid->route->needs;
+      by_flowlets_ ? call.needs : needs_in_turn(*call.fluid->route, call.turn);
   call.flow = network_.add(needs, call.fluid->bytes, call.fluid->cap, now);
   if (call.flow >= looks_.size()) looks_.resize(call.flow + 1);
   looks_[call.flow].call = number;
@@ -531,68 +560,11 @@ void FluidCalls::clear(Picoseconds at, const LinkRates* links) {
   free_.clear();
   looks_.clear();
   for (auto& [key, ends] : ends_) ends.first = kNone;
-  for (auto& [key, fluid] : calls_) fluid.calls = 0;
-}
-
-std::uint64_t FluidCalls::count(Ledger& ledger, std::vector<LinkCount>& links) const {
-  const auto first_link = 2 * static_cast<std::uint32_t>(cluster_.nics());
-  if (by_flowlets_)
-    for (std::size_t link = 0; link < links.size(); ++link) links[link].merge(of_flowlets_[link]);
-  for (const Fluid* fluid : in_order_)
-    for (const FlowNetwork::Need& need : fluid->route->needs)
-      if (!by_flowlets_ && need.resource >= first_link)
-        links[need.resource - first_link].passed += fluid->calls;
-  for (std::uint32_t link = 0; link < links.size(); ++link)
-    links[link].waited += network_.held_back(first_link + link);
-  std::vector<const Fluid*> played;
-  for (const Fluid* fluid : in_order_)
-    if (fluid->calls > 0) played.push_back(fluid);
-  const auto what = [](const Fluid* fluid) { return std::pair(fluid->route->number, fluid->row); };
-  std::stable_sort(played.begin(), played.end(),
-                   [&](const Fluid* a, const Fluid* b) { return what(a) < what(b); });
-  std::uint64_t messages = 0;
-  std::vector<LedgerCell> sum;  // by edge: all calls of a row over one route have the same edges
-  for (auto at = played.begin(); at != played.end();) {
-    const FluidRoute& route = *(*at)->route;
-    const std::uint16_t row = (*at)->row;
-    sum.assign(route.pattern->edges.size(), {});
-    for (; at != played.end() && (*at)->route == &route && (*at)->row == row; ++at) {
-      const std::uint64_t calls = (*at)->calls;
-      const std::vector<CallTraffic::Edge>& edges = (*at)->layout->traffic.edges;
-      for (std::size_t i = 0; i < edges.size(); ++i)
-        sum[i] += {edges[i].bytes * calls, edges[i].messages * calls};
-    }
-    for (std::size_t i = 0; i < sum.size(); ++i) {
-      const FluidPattern::Edge& e = route.pattern->edges[i];
-      messages += sum[i].messages;
-      if (inside_node(route, e)) {
-        ledger.add_intra(row, sum[i]);
-        continue;
-      }
-      const Connected edge = connected(route, e);
-      ledger.add({edge.nics.source, edge.nics.target, row}, sum[i]);
-      if (by_flowlets_) continue;
-      for_each_link(edge, 0, [&](std::uint32_t link, const Part& part) {
-        add(links[link], link, sum[i], part);
-      });
-    }
+  for (auto& [key, fluid] : calls_) {
+    fluid.calls = 0;
+    std::fill(fluid.of_turn.begin(), fluid.of_turn.end(), 0);
   }
-  return messages;
-}
-
-// A link is as busy as the flow makes it: with its share of the edge's bytes on the wire.
-void FluidCalls::add(LinkCount& count, std::uint32_t link, const LedgerCell& sent,
-                     const Part& part) const {
-  const LinkSpeed& speed = cluster_.topology().link(link);
-  const double busy = static_cast<double>(bytes_on_wire(sent)) / part.of * speed.ps_per_byte;
-  count.merge({part.in(sent.bytes), part.in(sent.messages), static_cast<Picoseconds>(busy + 0.5)});
-}
-
-std::uint64_t FluidCalls::collectives() const {
-  std::uint64_t calls = 0;
-  for (const Fluid* fluid : in_order_)
-    if (!fluid->transfer) calls += fluid->calls;
-  return calls;
+  for (auto& [key, route] : routes_) route.begun = 0;
 }
 
 }  // namespace ghostrank

@@ -69,6 +69,8 @@ struct FluidPattern {
     GroupRank from, to;
     int channel;
     std::uint32_t share;  // of kWhole, rounded up; of v-variants to 1, of others to kCoarse
+    // Where queue pairs do not carry alike: messages, which take them in turn; else 0.
+    std::uint32_t turns = 0;
     auto operator<=>(const Edge&) const = default;
   };
   std::vector<Edge> edges;  // those of CallTraffic, in its order
@@ -102,12 +104,16 @@ struct alignas(64) FluidRoute {
   std::span<const FlowNetwork::Need> needs;
   Picoseconds latency = 0;          // of a message over the longest path
   const FluidWays* ways = nullptr;  // empty: links add nothing
+  // Where some edge has turns: how many calls have begun, and the needs of each turn, of as many as
+  // there are queue pairs; those of turn 0 are `needs`, too.
+  std::uint32_t begun = 0;
+  std::vector<std::vector<FlowNetwork::Need>> of_turn;
 };
 
 // A call of a group as a flow.
 struct alignas(64) Fluid {
   const FluidLayout* layout = nullptr;
-  const FluidRoute* route = nullptr;
+  FluidRoute* route = nullptr;
   const IdleCall* idle = nullptr;  // of a transfer, `end` has its sender's, then its receiver's
   std::uint16_t row = 0;
   bool transfer = false;
@@ -117,7 +123,8 @@ struct alignas(64) Fluid {
   double bytes = 0;  // that links carry for the busiest connection; 0: no flow, only a delay
   double cap = 0;
   Picoseconds fill = 0;
-  std::uint64_t calls = 0;  // played in this segment
+  std::uint64_t calls = 0;             // played in this segment
+  std::vector<std::uint64_t> of_turn;  // of these, where the route has turns
 
   // When a member leaves on an idle network.
   Picoseconds idle_end(const Flight& member) const {
@@ -145,6 +152,7 @@ class FluidCalls {
     std::uint32_t next_open = kNone;  // of the same ends: the transfer after it
     Picoseconds arrived = -1;         // of a transfer: when its last byte was in; -1: not yet
     bool began = false;
+    std::uint32_t turn = 0;                // of its route, where that has turns
     std::uint32_t next = kNone;            // of its connection: flows after it
     std::vector<FlowNetwork::Need> needs;  // its own, where the routing chooses for flowlets
   };
@@ -163,7 +171,7 @@ class FluidCalls {
   Active& at(std::uint32_t number) { return active_[number]; }
   void end(std::uint32_t number);
   // The call begins: where the routing chooses for flowlets, its connections take the paths of
-  // their flowlets.
+  // their flowlets; where they have queue pairs, those whose turn it is.
   void depart(std::uint32_t number, Picoseconds now);
   // Whether the call's flow may come at once. If not, next_turn() returns the call later.
   bool takes_turn(std::uint32_t number);
@@ -222,7 +230,8 @@ class FluidCalls {
     RoutedConnection connection;
   };
   // What takes one path of an edge, of `of` equal parts. Where the routing chooses for every
-  // message there is a part for each path, numbered from that of the first message.
+  // message there is a part for each path, numbered from that of the first message; where there are
+  // queue pairs, one for each, which are equal unless the edge has turns.
   struct Part {
     std::uint32_t number, of;
     std::uint64_t in(std::uint64_t whole) const { return whole / of + (number < whole % of); }
@@ -235,7 +244,7 @@ class FluidCalls {
                                       const FluidRoute& route) const;
   std::uint64_t bytes_on_wire(const LedgerCell& sent) const;
   FluidLayout& layout_of(FluidKey key, const Op& op);
-  const FluidRoute& route_of(const FluidKey& key, const FluidLayout& layout);
+  FluidRoute& route_of(const FluidKey& key, const FluidLayout& layout);
   std::pair<GroupRank, GroupRank> ranks_of(const FluidRoute& route,
                                            const FluidPattern::Edge& e) const;
   bool inside_node(const FluidRoute& route, const FluidPattern::Edge& e) const;
@@ -245,9 +254,14 @@ class FluidCalls {
   void find_needs(FluidRoute& route);
   std::vector<IdleWay> ways_of(const FluidRoute& route, FluidWays& out) const;
   template <typename FlowletOf>  // flowlet_of(edge): its number
-  std::vector<FlowNetwork::Need> needs_of(const FluidRoute& route,
-                                          const FlowletOf& flowlet_of) const;
+  std::vector<FlowNetwork::Need> needs_of(const FluidRoute& route, const FlowletOf& flowlet_of,
+                                          std::uint32_t turn = 0) const;
+  void find_turns(FluidRoute& route);
+  std::span<const FlowNetwork::Need> needs_in_turn(FluidRoute& route, std::uint32_t turn) const;
+  static double part_of(double share, const FluidPattern::Edge& e, const Part& part,
+                        std::uint32_t turn);
   void add(LinkCount& count, std::uint32_t link, const LedgerCell& sent, const Part& part) const;
+  void add_to_pairs(const Fluid& fluid, std::vector<LedgerCell>& sums) const;
 
   const JobSpec& spec_;
   const Workload& workload_;
@@ -267,6 +281,7 @@ class FluidCalls {
   std::vector<std::shared_ptr<const Schedule>> kept_;
   // Where the routing chooses for flowlets: these, and what the links have carried so far.
   bool by_flowlets_;
+  QueuePairs pairs_;
   Flowlets flowlets_;
   std::vector<LinkCount> of_flowlets_;
   // The connections of background, by group, source and target, and the last call of each that

@@ -4,7 +4,9 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 
+#include "collectives/routing.h"
 #include "emulator/fabric/local.h"
 #include "emulator/shard/shard.h"
 #include "profiles/error.h"
@@ -28,6 +30,7 @@ JobSpec lone_job(const JobSpec& spec, const JobSpec& own, int nodes) {
   lone.cluster.nic_rates = nullptr;
   lone.fabric.kind = FabricKind::virtual_time;
   lone.fabric.network = NetworkModel::loggp;
+  lone.fabric.queue_pairs = {};  // chains stand for them
   lone.placement = {};
   lone.hosts.clear();
   lone.background.clear();
@@ -86,7 +89,14 @@ TopologySpec idle_links(const JobSpec& spec, const Topology& topology,
   TopologySpec out;
   out.kind = TopologySpec::Kind::file;
   out.link_latency = spec.cluster.topology.link_latency;
-  if (sprays) out.routing = spec.cluster.topology.routing;
+  if (sprays) {
+    const std::span<const Routing> rows = routings();
+    out.routing = topology.routes_per() == Routing::Per::message
+                      ? spec.cluster.topology.routing
+                      : &*std::find_if(rows.begin(), rows.end(), [](const Routing& row) {
+                          return row.per == Routing::Per::message;
+                        });
+  }
   out.file = std::make_shared<const SwitchGraph>(std::move(graph));
   return out;
 }

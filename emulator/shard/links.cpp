@@ -60,9 +60,10 @@ void Shard::find_path(const RankState& r, const Flight& f, int channel, MessageK
                       Route& route) const {
   const Topology& topology = cluster_.topology();
   const std::uint32_t paths = topology.paths(route.nics.source, route.nics.target);
+  const bool pairs = topology.queue_pairs().several();
   if (by_packets_) {
     route.hop = Route::Hop::packets;
-    if (paths > 0 && !topology.one_path()) return;
+    if (pairs || (paths > 0 && !topology.one_path())) return;
     const RoutedConnection connection{f.group, static_cast<std::uint16_t>(channel), r.party,
                                       route.target};
     const std::uint32_t path =
@@ -80,7 +81,7 @@ void Shard::find_path(const RankState& r, const Flight& f, int channel, MessageK
     route.flow = topology.hops(route.nics.source, route.nics.target);
     return;
   }
-  if (!topology.one_path()) return;
+  if (pairs || !topology.one_path()) return;
   route.flow = static_cast<std::int32_t>(
       topology.choose_id({f.group, static_cast<std::uint16_t>(channel), r.party, route.target},
                          route.nics.source, route.nics.target));
@@ -90,6 +91,8 @@ void Shard::find_path(const RankState& r, const Flight& f, int channel, MessageK
 void Shard::leave_by_links(RankState& r, Flight& f, Route& route, const Leaving& m,
                            const Moment& start, Picoseconds duration, Payload* content) {
   const Topology& topology = cluster_.topology();
+  if (topology.queue_pairs().several())
+    return leave_by_pairs(r, f, route, m, start, duration, content);
   OnLinks way{.number = next_on_links(r.local),
               .target = route.target,
               .from = route.nics.source,
@@ -200,6 +203,7 @@ void Shard::drop_from_links(const Event& event) {
 //   start    OnLinks::tail
 //   actor    how many links it has passed
 //   offset   its number among all that its sender has sent over links
+//   bytes    of the last part of a message: of the whole message; else 0
 Parcel Shard::parcel_of(const Event& event, const OnLinks& way) {
   Parcel p;
   if (way.rest != kNil) p = held_.take(way.rest);
@@ -323,9 +327,11 @@ bool Shard::land(const RankState& r, Event& event, Picoseconds head) {
   drop_from_links(event);
   event.held = rest;
   std::uint32_t number = 0;
+  std::uint64_t whole = 0;
   if (rest != kNil) {
     const Message& message = held_[rest].message;
     number = message.header.late_ns;
+    whole = message.header.bytes;
     if (!message.payload) {
       held_.drop(rest);
       event.held = kNil;
@@ -343,8 +349,8 @@ bool Shard::land(const RankState& r, Event& event, Picoseconds head) {
   }
   event.kind = Event::Kind::arrival;
   if (number == 0) return schedule(event), false;
-  in_turn_.arrived(connection_of(event, r.party), number, event,
-                   [this](const Event& next) { schedule(next); });
+  if (whole > 0) event.set_size(whole, event.number());
+  come_in_turn(r.party, number, event);
   return false;
 }
 

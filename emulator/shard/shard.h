@@ -71,6 +71,7 @@
 #include "emulator/shard/on_the_way/misfortune.h"
 #include "emulator/shard/on_the_way/note_order.h"
 #include "emulator/shard/on_the_way/on_links.h"
+#include "emulator/shard/on_the_way/pair_paths.h"
 #include "emulator/shard/on_the_way/slice_edge.h"
 #include "emulator/shard/ranks/early_messages.h"
 #include "emulator/shard/ranks/first_sends.h"
@@ -330,6 +331,15 @@ class Shard final : private NoteCarrier {
   void send_on_connection(RankState& r, Flight& f, ActorState& a, GroupRank peer,
                           const Block& slice);
 
+  // shard/queue_pairs.cpp
+  template <typename Send>
+  void for_each_part(const RoutedConnection& connection, const Event& whole, const Send& send);
+  void leave_by_pairs(RankState& r, Flight& f, Route& route, const Leaving& m, const Moment& start,
+                      Picoseconds duration, Payload* content);
+  void send_by_pairs(const RoutedConnection& connection, const NicPair& nics, const Event& whole,
+                     Picoseconds ready, Payload* content);
+  void come_in_turn(WorldParty target, std::uint32_t number, const Event& event);
+
   // shard/links.cpp
   std::uint64_t next_on_links(std::uint32_t local);
   std::uint64_t number_for_routing(const RoutedConnection& connection, std::uint64_t message,
@@ -489,6 +499,7 @@ class Shard final : private NoteCarrier {
   std::vector<std::uint64_t> sent_on_links_;  // by local index
   VectorBy<Nic, Passage> entered_;            // when its last message came to its first link
   InOrder in_turn_;                           // connections whose messages take several paths
+  PairPaths pair_paths_;                      // where they have queue pairs
   Flowlets flowlets_;
   SliceEdge edge_;  // of a slice
   // Of a slice, by process and shard: the flow that tells what has left it; -1: none.

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "collectives/schedule.h"
+#include "emulator/traffic/ledger.h"
+#include "profiles/job/queue_pairs.h"
 
 namespace ghostrank {
 
@@ -16,10 +18,18 @@ struct CallTraffic {
     GroupRank from, to;
     int channel;
     std::uint64_t bytes, messages;
+    // Of several queue pairs: what each carries, if the first message is on the first pair. Parts
+    // count as messages.
+    std::vector<LedgerCell> by_pair{};
+
+    // Whether it is the same whichever pair has the first message.
+    bool any_turn(const QueuePairs& pairs) const {
+      return pairs.split || messages % pairs.count == 0;
+    }
   };
   std::vector<Edge> edges;
   std::uint64_t call_bytes = 0;  // size of the call as nccl-tests counts it
 };
-CallTraffic walk(const Schedule& schedule);
+CallTraffic walk(const Schedule& schedule, const QueuePairs& pairs = {});
 
 }  // namespace ghostrank

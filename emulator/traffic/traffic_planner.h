@@ -225,9 +225,8 @@ class TrafficPlanner {
       const NicPair nics = nics_of(cluster_, *schedule, members, edge.from, edge.to, edge.channel);
       egress_[nics.source] += edge.bytes;
       ingress_[nics.target] += edge.bytes;
-      on_links({call.group | pair, static_cast<std::uint16_t>(edge.channel), from, to}, nics,
-               {edge.bytes, edge.messages},
-               [this](std::uint32_t link, const LedgerCell& sum) { add_to_link(link, sum); });
+      on_pairs({call.group | pair, static_cast<std::uint16_t>(edge.channel), from, to}, nics, edge,
+               1);
     }
   }
 
@@ -260,7 +259,9 @@ class TrafficPlanner {
     of_layout.group = cluster_.layout(call.group);
     of_layout.sparse = false;
     auto& known = walked_[{workload_.groups[call.group].kind, of_layout}];
-    if (!known) known = std::make_unique<Walked>(Walked{walk(*schedule_of(call)), {}});
+    if (!known)
+      known = std::make_unique<Walked>(
+          Walked{walk(*schedule_of(call), cluster_.topology().queue_pairs()), {}});
     return *known;
   }
 
@@ -479,8 +480,7 @@ class TrafficPlanner {
                              members[edge.from], members[edge.to]};
     if (connections_) connections_->insert({c.group, c.channel, c.from, c.to, nics});
     add_between(row, c, nics, {edge.bytes, edge.messages}, edge.bytes, times);
-    on_links(c, nics, {edge.bytes * times, edge.messages * times},
-             [this](std::uint32_t link, const LedgerCell& sum) { add_to_link(link, sum); });
+    on_pairs(c, nics, edge, times);
   }
 
   // `egress`: bytes that occupy the sender's NIC.
@@ -539,8 +539,38 @@ class TrafficPlanner {
                    sum);
     }
     for (std::uint32_t number = 0; number < paths; ++number)
-      along(number, {sum.bytes / paths + (number < sum.bytes % paths),
-                     sum.messages / paths + (number < sum.messages % paths)});
+      along(number, share_of(sum, number, paths));
+  }
+
+  // Adds what so many calls send on a connection to links. Its messages take its queue pairs in
+  // turn. Which pair has a call's first message depends on the calls before it: where that matters,
+  // each pair gets an equal share.
+  void on_pairs(const RoutedConnection& connection, const NicPair& nics,
+                const CallTraffic::Edge& edge, std::uint64_t times) {
+    const LedgerCell whole{edge.bytes * times, edge.messages * times};
+    const auto add = [this](std::uint32_t link, const LedgerCell& sum) { add_to_link(link, sum); };
+    const Topology& topology = cluster_.topology();
+    const QueuePairs& pairs = topology.queue_pairs();
+    if (!pairs.several()) return on_links(connection, nics, whole, add);
+    if (cluster_.location(connection.from).node == cluster_.location(connection.to).node ||
+        topology.paths(nics.source, nics.target) == 0)
+      return;
+    const bool known = edge.any_turn(pairs);
+    for (std::uint32_t pair = 0; pair < pairs.count; ++pair) {
+      const LedgerCell& own = edge.by_pair[pair];
+      const LedgerCell part = known ? LedgerCell{own.bytes * times, own.messages * times}
+                                    : share_of(whole, pair, pairs.count);
+      knows_links_ &= known && (pairs.split || own.bytes == edge.by_pair[0].bytes);
+      const Path path = topology.path(
+          nics.source, nics.target, topology.choose(connection, nics.source, nics.target, 0, pair));
+      for (int i = 0; i < path.links; ++i) add(path.link[i], part);
+    }
+  }
+
+  // One of `of` equal shares.
+  static LedgerCell share_of(const LedgerCell& sum, std::uint32_t number, std::uint32_t of) {
+    return {sum.bytes / of + (number < sum.bytes % of),
+            sum.messages / of + (number < sum.messages % of)};
   }
 
   // Makes a mean of what was summed up over so many iterations.
@@ -573,7 +603,7 @@ class TrafficPlanner {
     }
     Picoseconds busiest_link = 0;
     for (const LinkCount& link : links_) busiest_link = std::max(busiest_link, link.busy);
-    const bool known = cluster_.topology().one_path();  // which links messages take
+    const bool known = cluster_.topology().one_path() && knows_links_;  // which messages take
     plan_.step_seconds_at_least =
         std::max({plan_.compute_seconds, seconds(workload_.least), busiest_nic,
                   seconds(known ? busiest_link : busiest_leaf()) / count, plan_.latency_seconds});
@@ -631,6 +661,7 @@ class TrafficPlanner {
   std::map<std::tuple<std::uint16_t, std::uint32_t, GroupRank>, GroupSeconds> group_seconds_;
   std::vector<LinkCount> links_;
   VectorBy<Nic, std::uint64_t> egress_, ingress_;
+  bool knows_links_ = true;  // which queue pairs carry which messages
 };
 
 }  // namespace ghostrank

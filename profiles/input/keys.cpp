@@ -245,7 +245,8 @@ Setting setting_of(const Key& key, const YamlValue& root, std::string_view what)
                                                key.standard != kAbsent;
     if (!same)
       fail(value->mark,
-           std::string(key.path) + " is not available yet; " +
+           std::string(key.path) + " is not available yet" +
+               (key.later.empty() ? "" : ": " + std::string(key.later)) + "; " +
                (standard.text.empty() ? "remove it" : "remove it or use " + standard.text));
   }
   read_value(key, *value, out);

@@ -52,8 +52,9 @@ struct Key {
   std::string_view doc;                 // one line
   double min = 0, max = 0;              // of a number; equal: not bounded
   std::string_view allowed = "";        // choices, separated by blanks
-  std::string_view later = "";          // choices that are not available yet
-  bool available = true;                // false: only the default is accepted
+  // Choices that are not available yet; of a key that is not available, why.
+  std::string_view later = "";
+  bool available = true;  // false: only the default is accepted
 
   // Where the key has an effect, in words separated by blanks; empty: everywhere.
   std::string_view frameworks = "", libraries = "", fabrics = "";

@@ -23,14 +23,24 @@ std::string_view name_of(SwitchTarget target) {
   return "";
 }
 
-Framing framing_named(std::string_view name, std::uint32_t mtu) {
+std::uint32_t path_mtu_of(std::string_view text) {
+  std::uint32_t bytes = 0;
+  for (const char digit : text) {
+    if (digit < '0' || digit > '9') return 0;
+    bytes = 10 * bytes + static_cast<std::uint32_t>(digit - '0');
+  }
+  return bytes;
+}
+
+Framing framing_named(std::string_view name, std::uint32_t mtu, std::uint32_t path_mtu) {
   constexpr std::uint32_t kEthernet = 38;  // preamble 8, header 14, checksum 4, gap 12
   constexpr std::uint32_t kIp = 20, kUdp = 8, kTcp = 32;
   if (name == "ethernet") return {mtu, kEthernet, 0};
   if (name == "tcp") return {mtu - kIp - kTcp, kEthernet + kIp + kTcp, 0};
   // The path MTU is a power of two. A packet has IP, UDP, a base header of 12 bytes and a checksum
   // of 4; a message, which is one RDMA write, has an address header of 16 bytes, once.
-  if (name == "rocev2") return {mtu > 4200 ? 4096u : 1024u, kEthernet + kIp + kUdp + 16, 16};
+  if (path_mtu == 0) path_mtu = mtu > 4200 ? 4096 : 1024;
+  if (name == "rocev2") return {path_mtu, kEthernet + kIp + kUdp + 16, 16};
   // Packets of schemes: the scheme's own header counts as part of its messages.
   if (name == "udp") return {mtu - kIp - kUdp, kEthernet + kIp + kUdp, 0};
   return {};

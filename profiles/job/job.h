@@ -22,6 +22,7 @@
 #include "collectives/schedule.h"
 #include "collectives/tensor_content.h"
 #include "profiles/job/kfac_plan.h"
+#include "profiles/job/queue_pairs.h"
 #include "profiles/job/queues.h"
 #include "profiles/units.h"
 #include "profiles/workload/program.h"
@@ -416,7 +417,9 @@ struct FabricSpec {
       PayloadMode::untouched;  // memory: copy every payload byte or only its descriptor
   Framing framing;
   PacketSpec packets;
-  QueueSpec queues;  // of NetworkModel::packet
+  QueueSpec queues;        // of NetworkModel::packet
+  QueuePairs queue_pairs;  // of every connection, on modelled networks
+  int dscp = -1;           // kind packets: of all that is sent; -1: the kernel's
 };
 
 // Traffic besides the training's own: between ranks that train and ranks of storage nodes

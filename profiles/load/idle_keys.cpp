@@ -92,6 +92,12 @@ class Search {
     for (const Beside& one : key.beside)
       if (!one.key.empty() && !stands_alone(setting) && !holds(one, in_.text(one.key)))
         return idle_beside(setting, one);
+    if (key.path == "fabric.qps_per_connection" && !spreads_connections())
+      return idle(setting, " where no links between switches are modelled",
+                  std::string(key.path) +
+                      " means nothing where no links between switches are modelled; set "
+                      "cluster.topology.kind (leaf_spine, for one), or leave it out",
+                  in_.given("cluster.topology.kind") || in_.given("fabric.network"));
     const bool only_for_schemes = key.schemes || is_for_packets_alone(setting);
     if (only_for_schemes && !plays_scheme(key)) {
       const std::string played =
@@ -182,6 +188,12 @@ class Search {
             bool chosen) {
     if (!chosen) fail(setting.mark, error);
     notes_.add(reason, std::string(setting.key->path));
+  }
+
+  // Packet by packet each queue pair has its own congestion control, too.
+  bool spreads_connections() const {
+    return !is_among("nonblocking single_switch", in_.text("cluster.topology.kind")) ||
+           in_.text("fabric.network") == "packet";
   }
 
   // For some keys the fabrics depend on the value.

@@ -245,7 +245,7 @@ std::string reserved_markdown(std::span<const Key> table) {
     if (!key.available)
       out += "| " + code(key.path) + " | " +
              (has_default(key) ? default_text(key) : std::string("nothing")) + " | " +
-             meaning(key) + " |\n";
+             meaning(key) + (key.later.empty() ? "" : ": " + std::string(key.later)) + " |\n";
   return out;
 }
 

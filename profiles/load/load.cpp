@@ -132,7 +132,9 @@ void read_fabric(const Settings& in, const Algorithms& own, FabricSpec& out) {
   out.packets = {in.number("fabric.packets.loss"), in.number("fabric.packets.duplicates"),
                  in.number("fabric.packets.reordering"),
                  static_cast<std::uint32_t>(in.integer("fabric.packets.mtu"))};
-  out.framing = framing_named(in.text("fabric.framing"), out.packets.mtu);
+  out.framing = read_framing(in, out.packets.mtu);
+  out.queue_pairs = read_queue_pairs(in, own);
+  out.dscp = read_dscp(in, out.kind);
 }
 
 constexpr const char* kFp8 = "fp8";

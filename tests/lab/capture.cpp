@@ -28,14 +28,14 @@ void wait_until_written(const std::vector<std::string>& paths) {
 
 bool Capture::possible() { return shell("command -v tcpdump") == 0; }
 
-Capture::Capture(Lab& lab, int host)
+Capture::Capture(Lab& lab, int host, const std::string& protocol)
     : lab_(lab),
       file_(lab.file("pcap" + std::to_string(host))),
       log_("tcpdump" + std::to_string(host)) {
   std::filesystem::remove(lab.file(log_));  // left by an earlier capture
   tcpdump_ =
       lab.start(lab.in("sw", "tcpdump -Z root -i " + Lab::port(host) + " -s 96 -B 65536 -w " +
-                                 file_ + " tcp and src host " + Lab::address(host)),
+                                 file_ + " " + protocol + " and src host " + Lab::address(host)),
                 log_);
   const auto listening = [&] {
     return read_file(lab_.file(log_)).find("listening on") != std::string::npos;

@@ -15,7 +15,7 @@ class Capture {
   // Whether tcpdump is on PATH.
   static bool possible();
   // Returns once tcpdump listens; throws std::runtime_error if it does not.
-  Capture(Lab& lab, int host);
+  Capture(Lab& lab, int host, const std::string& protocol = "tcp");
 
   // Waits until all packets are in the file and ends tcpdump. False when packets were lost.
   bool stop();

@@ -15,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/lab/capture.h"
 #include "tests/network/ledger.h"
 #include "tests/network/namespaces.h"
 #include "tests/shell.h"
@@ -188,6 +189,31 @@ TEST_F(Namespaces, PatternsOfBackgroundCrossInPacketsAsTheLedgerSays) {
       expect_is(since(before[h].out, now.out), out[h], "from " + std::to_string(h));
       expect_is(since(before[h].in, now.in), in[h], "to " + std::to_string(h));
     }
+  }
+}
+
+// As a capture at a node's port shows: of messages in packets, and of a scheme's packets, to a
+// server beside node 0.
+TEST_F(Namespaces, PacketsHaveTheCodePointThatTheJobNames) {
+  if (!testing::Capture::possible()) GTEST_SKIP() << "tcpdump is not on this machine";
+  const std::string scheme =
+      packets_job(*lab,
+                  " -s fabric.kind=packets -s fabric.packets.mtu=1500 -s fabric.colocated=wire -s "
+                  "fabric.namespaces='" +
+                      lab->pattern() + "'");
+  for (const std::string& job : {background_job(*lab, "permutation"), scheme}) {
+    testing::Capture capture(*lab, 1, "udp");
+    const pid_t pid =
+        lab->start(std::string(GHOSTRANK_BINARY) + " run " + job + " -s fabric.dscp=26", "host0");
+    EXPECT_EQ(lab->finish(pid, std::chrono::seconds(60)), 0) << lab->output(0);
+    capture.stop();
+    const auto captured = [&](const std::string& filter) {
+      return std::stod(
+          test::shell("tcpdump -nr " + capture.file() + " '" + filter + "' 2>/dev/null | wc -l")
+              .text);
+    };
+    EXPECT_GT(captured("udp"), 300);
+    EXPECT_EQ(captured("udp and ip[1] & 0xfc = 104"), captured("udp"));
   }
 }
 

@@ -70,6 +70,10 @@ const Overrides kSpines{"cluster.topology.kind=leaf_spine", "cluster.topology.ov
 const Overrides kFlowlets{"cluster.topology.kind=leaf_spine",
                           "cluster.topology.oversubscription=64", "cluster.topology.spines=3",
                           "cluster.topology.routing=flowlet"};
+const Overrides kPairs{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
+                       "cluster.topology.spines=3", "fabric.qps_per_connection=4"};
+const Overrides kSprayed{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
+                         "cluster.topology.spines=3", "cluster.topology.routing=spray"};
 const Overrides kRoomy{"cluster.topology.kind=leaf_spine", "cluster.topology.oversubscription=64",
                        "cluster.topology.places=16", "cluster.topology.leaves=8"};
 const Overrides kPods{"cluster.topology.kind=fat_tree", "cluster.topology.leaves=4",
@@ -238,6 +242,13 @@ const std::vector<Probe> kProbes{
     {"fabric.inside_node", "messages", {"cluster.nodes=1"}},
     {"fabric.payload", "copied"},
     {"fabric.framing", "udp"},
+    {"fabric.path_mtu", "256", {"fabric.framing=rocev2"}},
+    {"fabric.path_mtu", "256", {"fabric.framing=udp"}},
+    {"fabric.qps_per_connection", "4", kSpines},
+    {"fabric.qps_per_connection", "4", {"cluster.topology.kind=nonblocking"}},
+    {"fabric.qps_per_connection", "4", kSprayed},
+    {"fabric.split_data_on_qps", "true", kPairs},
+    {"fabric.dscp", "10"},
     {"fabric.packets.loss", "0.1", kScheme},
     {"fabric.packets.loss", "0.1", {"collectives.allreduce=ring"}},
     {"fabric.packets.loss", "0.1", kAtServers},

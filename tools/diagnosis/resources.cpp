@@ -68,6 +68,10 @@ void find_link(const StepFigures& step, std::vector<Cause>& findings) {
   finding.remedy =
       "more or faster links between switches, less oversubscription, or another "
       "cluster.topology.routing or placement";
+  if (network->routing == "ecmp")
+    finding.remedy +=
+        "; where a few links are hot and others are not, several queue pairs "
+        "(fabric.qps_per_connection)";
   add_resource(step, std::move(finding), link.utilisation, findings);
 }
 

@@ -64,7 +64,8 @@ NicSetting nic_setting(const StoredRun& run) {
   }
   setting.framing =
       framing_named(config_text(config, "fabric.framing"),
-                    static_cast<std::uint32_t>(small_at(config, "fabric.packets.mtu")));
+                    static_cast<std::uint32_t>(small_at(config, "fabric.packets.mtu")),
+                    path_mtu_of(config_text(config, "fabric.path_mtu")));
   return setting;
 }
 

@@ -19,7 +19,8 @@ struct alignas(32) OnLinks {
   Nic from;                    // by which it left
   std::uint32_t progress = 0;  // see progress_of()
   // In Shard::held_, what few messages have: a payload, Header::late_ns (its number on a connection
-  // that may reorder) and Header::nonce (of a note to many: the number that all copies share).
+  // that may reorder), Header::bytes (of a message that came in parts) and Header::nonce (of a note
+  // to many: the number that all copies share).
   std::uint32_t rest = kNil;
 
   // Its path, as Topology::path_by_id() knows it, and how many links it has passed.

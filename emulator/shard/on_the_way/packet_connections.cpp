@@ -22,8 +22,9 @@ std::string PacketConnections::name_of(PacketNetwork::Connection connection) con
 }
 
 PacketNetwork::Connection PacketConnections::of(const RoutedConnection& connection, Nic from,
-                                                Nic to, std::uint32_t path) {
-  const auto [at, fresh] = known_.try_emplace({connection, path}, 0);
+                                                Nic to, std::uint32_t path,
+                                                std::uint32_t queue_pair) {
+  const auto [at, fresh] = known_.try_emplace({connection, path, queue_pair}, 0);
   if (!fresh) return at->second;
   const std::uint32_t links = topology_.links();
   std::vector<PacketNetwork::Port> ports{links + static_cast<std::uint32_t>(from.value())};

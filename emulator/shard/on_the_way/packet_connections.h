@@ -1,6 +1,7 @@
 // The modelled network, packet by packet, and the connections that messages take over it
 // (fabric.network: packet). A connection is a queue pair: of a group, a channel, a source and a
 // target, as the routing sees it; where the routing chooses per message, one for each of its paths.
+// With fabric.qps_per_connection it has several.
 //
 // Its ports are those of packet_setup(). Credits take a path's latency and no bandwidth.
 //
@@ -28,9 +29,10 @@ class PacketConnections {
   PacketConnections(const JobSpec& spec, const Topology& topology, std::size_t nics,
                     const LinkRates* links);
 
-  // The connection over path `path` of those between the NICs; made when first asked for.
+  // The connection's queue pair over path `path` of those between the NICs; made when first asked
+  // for.
   PacketNetwork::Connection of(const RoutedConnection& connection, Nic from, Nic to,
-                               std::uint32_t path);
+                               std::uint32_t path, std::uint32_t queue_pair = 0);
   PacketNetwork& network() { return network_; }
   std::string name_of(PacketNetwork::Connection connection) const;  // "n0.nic1 to n2.nic0"
   std::vector<LinkCount> counts() const;                            // by port
@@ -40,12 +42,12 @@ class PacketConnections {
  private:
   struct Key {
     RoutedConnection connection;
-    std::uint32_t path;
+    std::uint32_t path, queue_pair;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Key& k) const {
-      return RandomBits({RoutedConnection::Hash{}(k.connection), k.path}).next();
+      return RandomBits({RoutedConnection::Hash{}(k.connection), k.path, k.queue_pair}).next();
     }
   };
 

@@ -117,13 +117,34 @@ constexpr std::array kKeys{
         "bytes of the largest IP packet: of schemes' packets, of fabric.framing, and of "
         "fabric.network: packet",
         576, 65535},
-    Key{"fabric.qps_per_connection", KeyType::integer, "1", "RDMA queue pairs", 0, 0, "", "",
+    Key{"fabric.path_mtu", KeyType::choice, "auto",
+        "bytes of a message in each packet of rocev2: the path MTU of the queue pairs; auto: the "
+        "largest that fits fabric.packets.mtu, of 1024 and 4096",
+        0, 0, "auto 256 512 1024 2048 4096"}
+        .where("fabric.framing", "rocev2"),
+    Key{"fabric.qps_per_connection", KeyType::integer, "1",
+        "RDMA queue pairs of every connection between two NICs, each with a source port of its "
+        "own, which ECMP hashes (NCCL_IB_QPS_PER_CONNECTION)",
+        1, 128}
+        .on("memory virtual")
+        .unless("cluster.topology.routing", "spray"),
+    Key{"fabric.split_data_on_qps", KeyType::boolean, "false",
+        "true: every message in as many parts as there are queue pairs, each over one; false: "
+        "messages take them in turn (NCCL_IB_SPLIT_DATA_ON_QPS)"}
+        .on("memory virtual")
+        .unless("fabric.qps_per_connection", "1")
+        .unless("cluster.topology.routing", "spray"),
+    Key{"fabric.dscp", KeyType::integer, kAbsent,
+        "differentiated services code point of all packets between nodes", 0, 63}
+        .on("packets"),
+    Key{"fabric.wire_op", KeyType::string, kAbsent, "RDMA operation", 0, 0, "",
+        "libfabric chooses the operation of a message itself", kLater},
+    Key{"fabric.pfc_priority", KeyType::integer, kAbsent, "RDMA priority", 0, 0, "",
+        "only RDMA verbs could set it, over which ghostrank has not been run, and the modelled "
+        "network has one priority",
         kLater},
-    Key{"fabric.wire_op", KeyType::string, kAbsent, "RDMA operation", 0, 0, "", "", kLater},
-    Key{"fabric.dscp", KeyType::integer, kAbsent, "RDMA traffic class", 0, 0, "", "", kLater},
-    Key{"fabric.pfc_priority", KeyType::integer, kAbsent, "RDMA priority", 0, 0, "", "", kLater},
-    Key{"fabric.gid_index", KeyType::integer, kAbsent, "RDMA address", 0, 0, "", "", kLater},
-    Key{"fabric.path_mtu", KeyType::integer, kAbsent, "RDMA path MTU", 0, 0, "", "", kLater}};
+    Key{"fabric.gid_index", KeyType::integer, kAbsent, "RDMA address", 0, 0, "",
+        "only RDMA verbs could set it, over which ghostrank has not been run", kLater}};
 
 }  // namespace
 

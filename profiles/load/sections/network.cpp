@@ -15,6 +15,7 @@
 #include "profiles/input/named_text.h"
 #include "profiles/input/quantity.h"
 #include "profiles/job/direct_fabrics.h"
+#include "profiles/job/framing.h"
 #include "profiles/job/leaf_spine.h"
 #include "profiles/job/switches.h"
 #include "profiles/load/files/places.h"
@@ -362,6 +363,44 @@ QueueSpec read_queues(const Settings& in, const Algorithms& own) {
          "fabric.queues.mark_from lies above fabric.queues.mark_to; packets are marked from the "
          "one to the other");
   return out;
+}
+
+Framing read_framing(const Settings& in, std::uint32_t mtu) {
+  const Setting& path_mtu = in.at("fabric.path_mtu");
+  const Framing framing = framing_named(in.text("fabric.framing"), mtu, path_mtu_of(path_mtu.text));
+  const std::uint32_t packet = framing.packet_payload + kRoceHeaders;
+  if (in.text("fabric.framing") == "rocev2" && path_mtu.text != "auto" && packet > mtu)
+    fail(path_mtu.mark, "fabric.path_mtu: a packet with " + path_mtu.text +
+                            " bytes of a message has " + std::to_string(packet) +
+                            " bytes, and fabric.packets.mtu is " + std::to_string(mtu) +
+                            "; take a smaller path MTU or a larger mtu");
+  return framing;
+}
+
+QueuePairs read_queue_pairs(const Settings& in, const Algorithms& own) {
+  const Setting& count = in.at("fabric.qps_per_connection");
+  QueuePairs out{static_cast<std::uint32_t>(count.number), in.boolean("fabric.split_data_on_qps")};
+  const Setting& routing = in.at("cluster.topology.routing");
+  const Setting& kind = in.at("cluster.topology.kind");
+  if (out.several() && kind.text != "nonblocking" && kind.text != "single_switch" &&
+      row_named(routing, own.routings()).per == Routing::Per::flowlet)
+    fail(count.mark,
+         "fabric.qps_per_connection: " + routing.text +
+             " chooses for the flowlets of a whole connection, those of its queue pairs are not "
+             "modelled; use one queue pair, or cluster.topology.routing: ecmp");
+  return out;
+}
+
+// Where packets are libfabric's, a value that they do not have would mislead.
+int read_dscp(const Settings& in, FabricKind kind) {
+  const Setting& dscp = in.at("fabric.dscp");
+  if (!dscp.given) return -1;
+  if (kind == FabricKind::ofi)
+    fail(dscp.mark,
+         "fabric.dscp: libfabric opens the sockets of fabric ofi, and its providers for TCP have "
+         "no setting for it; use fabric.kind: packets, or let the kernel mark the packets "
+         "(nftables: ip dscp set)");
+  return static_cast<int>(dscp.number);
 }
 
 void read_topology(const Settings& in, const Algorithms& own, const std::string& near,

@@ -24,5 +24,8 @@ void read_network_switch(const Settings& in, const std::string& near, JobSpec& o
 void read_topology(const Settings& in, const Algorithms& own, const std::string& near,
                    ClusterSpec& out);
 QueueSpec read_queues(const Settings& in, const Algorithms& own);
+Framing read_framing(const Settings& in, std::uint32_t mtu);
+QueuePairs read_queue_pairs(const Settings& in, const Algorithms& own);
+int read_dscp(const Settings& in, FabricKind kind);  // -1: none is given
 
 }  // namespace ghostrank

@@ -86,6 +86,8 @@ SmallJob random_job(std::uint64_t seed) {
   job.spec.run.jitter = dice.below(2) == 0 ? 0 : 0.1;
   job.spec.run.seed = seed;
   draw_topology(dice, job.spec.cluster);
+  if (seed % 3 == 1)
+    job.spec.fabric.queue_pairs = {static_cast<std::uint32_t>(2 + seed % 4), seed % 2 == 0};
   constexpr Func kFuncs[] = {Func::all_reduce, Func::all_gather, Func::broadcast, Func::all_to_all};
   std::vector<int> to(job.workload.ranks);
   std::iota(to.begin(), to.end(), 0);

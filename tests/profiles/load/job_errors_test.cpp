@@ -152,12 +152,64 @@ TEST(JobErrors, NameWhatIsNotAvailableYet) {
   const auto refused = [](const std::string& override_text, const std::string& message) {
     EXPECT_EQ(load_error(kHead, {override_text}), "-s '" + override_text + "': " + message);
   };
-  refused("fabric.qps_per_connection=4",
-          "fabric.qps_per_connection is not available yet; remove it or use 1");
+  refused("fabric.gid_index=3",
+          "fabric.gid_index is not available yet: only RDMA verbs could set it, over which "
+          "ghostrank has not been run; remove it");
+  refused("fabric.wire_op=write",
+          "fabric.wire_op is not available yet: libfabric chooses the operation of a message "
+          "itself; remove it");
   refused(
       "tensors.overlap=measured",
       "tensors.overlap is 'measured'; write random, all, none, or the path of a file of measured "
       "overlaps (there is no such file)");
+}
+
+TEST(JobErrors, SayWhereQueuePairsMeanSomething) {
+  const std::string leaves =
+      "cluster: {nodes: 4, topology: {kind: leaf_spine, leaves: 2, spines: 2";
+  const auto error = [](const std::string& cluster, const std::string& fabric) {
+    return load_error(kHead + cluster + "\nfabric: {" + fabric + "}\n");
+  };
+  EXPECT_EQ(error(leaves + "}}", "kind: virtual, qps_per_connection: 4, split_data_on_qps: true"),
+            "");
+  EXPECT_EQ(error(leaves + "}}", "kind: virtual, qps_per_connection: 129"),
+            "job.yaml:5:45: fabric.qps_per_connection is '129'; write an integer from 1 to 128");
+  EXPECT_EQ(
+      error("cluster: {nodes: 4}", "kind: virtual, qps_per_connection: 4"),
+      "job.yaml:5:45: fabric.qps_per_connection means nothing where no links between switches "
+      "are modelled; set cluster.topology.kind (leaf_spine, for one), or leave it out");
+  EXPECT_EQ(error(leaves + ", routing: flowlet}}", "kind: virtual, qps_per_connection: 4"),
+            "job.yaml:5:45: fabric.qps_per_connection: flowlet chooses for the flowlets of a whole "
+            "connection, those of its queue pairs are not modelled; use one queue pair, or "
+            "cluster.topology.routing: ecmp");
+  EXPECT_EQ(test::load_text(kHead + leaves + "}}\nfabric: {qps_per_connection: 4}\n")
+                .spec.fabric.queue_pairs.count,
+            4u);
+}
+
+TEST(JobErrors, SayWhichPacketsFitAndWhoMarksThem) {
+  const auto error = [](const std::string& fabric) {
+    return load_error(kHead + "cluster: {nodes: 4}\nfabric: {" + fabric + "}\n");
+  };
+  const auto payload = [](const std::string& fabric) {
+    return test::load_text(kHead + "fabric: {kind: virtual, framing: rocev2" + fabric + "}\n")
+        .spec.fabric.framing.packet_payload;
+  };
+  EXPECT_EQ(payload(""), 4096u);
+  EXPECT_EQ(payload(", packets: {mtu: 1500}"), 1024u);
+  EXPECT_EQ(payload(", path_mtu: 2048"), 2048u);
+  EXPECT_EQ(payload(", path_mtu: 256, packets: {mtu: 1500}"), 256u);
+  EXPECT_EQ(error("kind: virtual, framing: rocev2, path_mtu: 2048, packets: {mtu: 1500}"),
+            "job.yaml:5:52: fabric.path_mtu: a packet with 2048 bytes of a message has 2108 bytes, "
+            "and fabric.packets.mtu is 1500; take a smaller path MTU or a larger mtu");
+  EXPECT_EQ(error("kind: packets, dscp: 26"), "");
+  EXPECT_EQ(error("kind: packets, dscp: 64"),
+            "job.yaml:5:31: fabric.dscp is '64'; write an integer from 0 to 63");
+  EXPECT_EQ(error("kind: ofi, dscp: 26"),
+            "job.yaml:5:27: fabric.dscp: libfabric opens the sockets of fabric ofi, and its "
+            "providers for TCP have no setting for it; use fabric.kind: packets, or let the kernel "
+            "mark the packets (nftables: ip dscp set)");
+  EXPECT_EQ(error("kind: virtual, dscp: 26"), "");  // with a note: played on several fabrics
 }
 
 TEST(JobErrors, SayHowLongARunMayBe) {

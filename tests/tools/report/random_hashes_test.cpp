@@ -44,6 +44,8 @@ SmallJob virtual_job(unsigned seed, const testing::RandomJob& random) {
     testing::with_events(job, testing::random_events(draw, spec, job.workload.ranks));
   // In parts, whose number the steps decide.
   if (draw() % 4 == 0) spec.run.end = {.duration = 0, .ci95 = one_of(draw, {0.05, 0.2})};
+  if (seed % 2 == 0)
+    spec.fabric.queue_pairs = {one_of<std::uint32_t>(draw, {2, 3, 8}), draw() % 2 == 0};
   return job;
 }
 
