@@ -45,7 +45,7 @@ void FlowNetwork::clear() {
   free_.clear();
   come_.clear();
   freed_.clear();
-  std::fill(resources_.begin(), resources_.end(), Resource{});
+  for (Resource& r : resources_) r = Resource{};
   std::fill(held_back_.begin(), held_back_.end(), 0.0);
 }
 
@@ -90,7 +90,7 @@ void FlowNetwork::come(Id id, std::uint32_t need) {
   Flow& f = flows_[id];
   const auto [resource, ps_per_byte] = f.needs[need];
   Resource& r = resources_[resource];
-  f.places[need].user = static_cast<std::uint32_t>(r.users.size());
+  f.places[need].user = r.users.size();
   r.users.push_back({id, need, ps_per_byte});
   r.ceilings += f.ceiling * ps_per_byte;
   r.need += ps_per_byte;
@@ -350,7 +350,7 @@ inline std::uint32_t FlowNetwork::slot_of(std::uint32_t resource) {
   s.members = 0;
   s.outside_use = r.used;
   s.outside_need = r.need;
-  s.outside = static_cast<std::uint32_t>(r.users.size());
+  s.outside = r.users.size();
   s.outside_held = r.held;
   return r.slot;
 }
@@ -460,7 +460,7 @@ double FlowNetwork::bound(const Slot& s) {
 // Returns the rate, at least `level`, at which the resource is full: fixed members and slower users
 // outside A keep their rates, and all others have the returned one.
 double FlowNetwork::raise(const Slot& s, double level) const {
-  const std::vector<User>& users = resources_[s.number].users;
+  const auto& users = resources_[s.number].users;
   for (;;) {
     double free = s.free, load = s.load, next = kNoRate;  // next: the lowest rate above `level`
     for (const User& u : users) {

@@ -30,6 +30,7 @@
 #include <span>
 #include <vector>
 
+#include "emulator/common/few.h"
 #include "emulator/network/link_times.h"
 #include "emulator/network/lowest_level.h"
 #include "profiles/units.h"
@@ -86,6 +87,11 @@ class FlowNetwork {
   // Resources looked at for them: counted once for each flow that uses them, at every filling.
   std::uint64_t looked_at() const { return edges_filled_; }
 
+  // Prefetches what add() touches of the resources that a flow needs, unless they are many.
+  [[gnu::always_inline]] void fetch_needed(std::span<const Need> needs) const {
+    if (needs.size() > kAhead) return;
+    for (const Need& need : needs) fetch(resources_[need.resource]);
+  }
   // Prefetch what remove() touches: call fetch_flow() well before fetch_lists(), and that well
   // before fetch_resources(). Force-inlined: out of line, GCC drops these calls because they have
   // no side effects.
@@ -138,20 +144,21 @@ class FlowNetwork {
     std::uint32_t need;  // its number among the flow's
     double ps_per_byte;
   };
+  // Two cache lines. Those that come and go touch both, settle() mostly the first.
   struct alignas(64) Resource {
-    std::vector<User> users;
     double time = 1;         // that it gives per unit of time
     double need = 0;         // of all users, for a byte of each
     double used = 0;         // by all users; of a NIC only while it is contended
     double above = 0;        // no user is faster; unknown unless it is contended
+    double ceilings = 0;     // time that the users take, each at its ceiling
     std::uint32_t held = 0;  // users whose bottleneck it is; unknown unless it is contended
     std::uint32_t slot = 0;  // in slots_, if that one is of this resource
-    // Rarely read.
-    double ceilings = 0;  // time that the users take, each at its ceiling
+    Few<User, 3> users;      // most have no more
+    Picoseconds noted = 0;   // until when `times_` knows its use
     bool contended = false;
-    bool freed = false;     // is in freed_
-    Picoseconds noted = 0;  // until when `times_` knows its use
+    bool freed = false;  // is in freed_
   };
+  static_assert(sizeof(Resource) == 128);
 
   // A, the flows that get new rates, with the contended resources that they use: small beside the
   // network and in one place, because it is filled several times.
@@ -203,18 +210,18 @@ class FlowNetwork {
 
   static constexpr std::size_t kAhead = 8;  // how many resources are fetched together
 
+  [[gnu::always_inline]] static void fetch(const Resource& r) {
+    __builtin_prefetch(&r);
+    __builtin_prefetch(&r.noted);
+  }
   // Fetches the resources of some needs together: in a large network none is in the cache.
   [[gnu::always_inline]] void fetch(const Flow& f, std::size_t first, std::size_t most) const {
     if (first >= f.needs.size()) return;
     const auto needs = f.needs.subspan(first, std::min(f.needs.size() - first, most));
+    for (const Need& need : needs) fetch(resources_[need.resource]);
     for (const Need& need : needs) {
-      const Resource& r = resources_[need.resource];
-      __builtin_prefetch(&r.users);
-      __builtin_prefetch(&r.ceilings);
-    }
-    for (const Need& need : needs) {
-      const std::vector<User>& users = resources_[need.resource].users;
-      if (!users.empty()) __builtin_prefetch(&users.back());
+      const auto& users = resources_[need.resource].users;
+      if (!users.in_place()) __builtin_prefetch(&users.back());
     }
   }
   [[gnu::always_inline]] void fetch_contended(Id id) const {

@@ -82,7 +82,7 @@ Shard::Started Shard::start_flight(RankState& r, std::uint8_t stream, const Op& 
       meet_at_lone_ports(r, f, *ends);
       return Started::busy;
     }
-    if (fluids_ && (pair.ends || between_nodes(group, source, target))) {
+    if (fluids_ && (pair.ends != kNil || between_nodes(group, source, target))) {
       transfer_as_fluid(r, f, pair);
       return Started::busy;
     }
@@ -242,12 +242,10 @@ TransferEnds* Shard::at_lone_ports(PairCounter& pair, GroupRank source, GroupRan
 
 bool Shard::is_at_lone_ports(RankState& r, const Op& op) {
   if (!node_transfers_ || op.kind == Op::Kind::collective) return false;
-  const auto [group, position] = cluster_.membership(r.id(), op.group);
-  const auto size = static_cast<GroupRank>(workload_.groups[group].members.size());
-  const GroupRank peer = ((position + op.peer) % size + size) % size;
-  const bool receives = op.kind == Op::Kind::recv;
-  return at_lone_ports(pair_of(r, group, peer, receives), receives ? peer : position,
-                       receives ? position : peer) != nullptr;
+  const GroupRank position = cluster_.membership(r.id(), op.group).position;
+  PairCounter& pair = pair_of(r, op);
+  return at_lone_ports(pair, pair.receives ? pair.peer : position,
+                       pair.receives ? position : pair.peer) != nullptr;
 }
 
 // An end of a transfer comes.
@@ -310,6 +308,14 @@ PairCounter& Shard::pair_of(RankState& r, std::uint32_t group, GroupRank peer, b
   for (PairCounter& c : r.pair_sequence)
     if (c.group == group && c.peer == peer && c.receives == receives) return c;
   return r.pair_sequence.emplace_back(PairCounter{group, peer, receives});
+}
+
+// Of a send or receive.
+PairCounter& Shard::pair_of(RankState& r, const Op& op) {
+  const auto [group, position] = cluster_.membership(r.id(), op.group);
+  const auto size = static_cast<GroupRank>(workload_.groups[group].members.size());
+  const GroupRank peer = ((position + op.peer) % size + size) % size;
+  return pair_of(r, group, peer, op.kind == Op::Kind::recv);
 }
 
 // Ends a flight whose actors have ended: its stream goes on at the end of the last actor.

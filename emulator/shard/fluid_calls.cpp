@@ -433,12 +433,19 @@ std::uint32_t FluidCalls::begin(Fluid& fluid) {
   return number;
 }
 
+std::uint32_t FluidCalls::number_of_ends(std::uint32_t group, GroupRank source, GroupRank target) {
+  const auto next = static_cast<std::uint32_t>(ends_.size());
+  const auto [known, fresh] = ends_of_.try_emplace({group, source, target}, next);
+  if (fresh) ends_.emplace_back();
+  return known->second;
+}
+
 std::uint32_t FluidCalls::transfer_of(const Flight& f, PairCounter& pair) {
   const bool receives = f.op->kind == Op::Kind::recv;
   const GroupRank source = receives ? f.peer : f.position, target = receives ? f.position : f.peer;
   const std::uint32_t group = f.group & ~kPointToPoint;
-  if (pair.ends == nullptr) pair.ends = &ends_[{group, source, target}];
-  FluidEnds& ends = *pair.ends;
+  if (pair.ends == kNil) pair.ends = number_of_ends(group, source, target);
+  FluidEnds& ends = ends_[pair.ends];
   if (ends.first != kNone && ends.of_receiver != receives) {
     const std::uint32_t number = ends.first;
     ends.first = active_[number].next_open;
@@ -559,7 +566,7 @@ void FluidCalls::clear(Picoseconds at, const LinkRates* links) {
   last_of_connection_.assign(connections_.size(), kNone);
   free_.clear();
   looks_.clear();
-  for (auto& [key, ends] : ends_) ends.first = kNone;
+  for (FluidEnds& ends : ends_) ends.first = kNone;
   for (auto& [key, fluid] : calls_) {
     fluid.calls = 0;
     std::fill(fluid.of_turn.begin(), fluid.of_turn.end(), 0);

@@ -134,7 +134,7 @@ struct alignas(64) Fluid {
 
 // The two ends of all transfers from one rank of a group to another. Both ends come to them in the
 // same order. So all open transfers lack the same end (send or recv), and close in that order.
-struct FluidEnds {
+struct alignas(32) FluidEnds {
   std::uint32_t first = 0xffffffff, last = 0;  // in FluidCalls, linked by Active::next_open
   bool of_receiver = false;                    // whose end has come
   const Op* op = nullptr;                      // of the last transfer, and its flow: most are alike
@@ -196,7 +196,6 @@ class FluidCalls {
   // well before fetch_resources().
   [[gnu::always_inline]] void fetch_call(std::uint32_t call, FlowNetwork::Id flow) const {
     __builtin_prefetch(&active_[call]);
-    __builtin_prefetch(&active_[call].arrived);
     __builtin_prefetch(&looks_[flow]);
     network_.fetch_flow(flow);
   }
@@ -207,6 +206,28 @@ class FluidCalls {
   }
   [[gnu::always_inline]] void fetch_resources(FlowNetwork::Id flow) const {
     network_.fetch_resources(flow);
+  }
+  // Prefetch what an end of a transfer touches when it comes, one part after the other, each well
+  // before the next. The last three are for a flow, which begins if the other end has come. `ends`:
+  // as in PairCounter; kNil: nothing is fetched.
+  [[gnu::always_inline]] void fetch_ends(std::uint32_t ends) const {
+    if (ends != kNil) __builtin_prefetch(&ends_[ends]);
+  }
+  [[gnu::always_inline]] void fetch_fluid(std::uint32_t ends) const {
+    if (ends == kNil) return;
+    __builtin_prefetch(ends_[ends].fluid);
+    if (has_other_end(ends)) __builtin_prefetch(&active_[ends_[ends].first]);
+  }
+  [[gnu::always_inline]] void fetch_route(std::uint32_t ends) const {
+    if (!has_other_end(ends)) return;
+    __builtin_prefetch(ends_[ends].fluid->route);
+    __builtin_prefetch(active_[ends_[ends].first].members);
+  }
+  [[gnu::always_inline]] void fetch_needs(std::uint32_t ends) const {
+    if (has_other_end(ends)) __builtin_prefetch(ends_[ends].fluid->route->needs.data());
+  }
+  [[gnu::always_inline]] void fetch_needed(std::uint32_t ends) const {
+    if (has_other_end(ends)) network_.fetch_needed(ends_[ends].fluid->route->needs);
   }
   void watch(LinkTimes* times);  // notes there when links are busy
   // Where rates change: gives NICs and links those of `now`. Returns when they change next; -1 if
@@ -236,6 +257,10 @@ class FluidCalls {
     std::uint32_t number, of;
     std::uint64_t in(std::uint64_t whole) const { return whole / of + (number < whole % of); }
   };
+  bool has_other_end(std::uint32_t ends) const {
+    return ends != kNil && ends_[ends].first != kNone;
+  }
+  std::uint32_t number_of_ends(std::uint32_t group, GroupRank source, GroupRank target);
   Fluid& of_transfer(std::uint32_t group, const Op& op, GroupRank source, GroupRank target);
   Fluid& make(const FluidKey& key, const Op& op);
   const IdleCall& idle_of(const FluidKey& key, const Op& op, FluidLayout& layout,
@@ -295,8 +320,9 @@ class FluidCalls {
   const LinkRates* links_ = nullptr;
   Picoseconds rates_until_ = 0;  // NICs and links in network_ have their rates until then
   bool rates_told_ = false;      // follow_rates() has returned that time
-  // By group, source and target.
-  std::pmr::map<std::tuple<std::uint32_t, GroupRank, GroupRank>, FluidEnds> ends_{&memory_};
+  std::vector<FluidEnds> ends_;
+  // Their numbers, by group, source and target.
+  std::pmr::map<std::tuple<std::uint32_t, GroupRank, GroupRank>, std::uint32_t> ends_of_{&memory_};
   std::set<FluidWays> ways_;
 };
 

@@ -123,6 +123,7 @@ void Shard::flow_ends(std::uint32_t number, Picoseconds t) {
 }
 
 void Shard::end_member(Flight& f, Picoseconds at) {
+  fetch_rank(f.rank);  // not touched since the call began
   schedule(Event::Kind::call_done, {at, 0}, f.rank).flight = &f;
 }
 

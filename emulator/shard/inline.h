@@ -111,6 +111,13 @@ void Shard::come_in(Flight& f, Route& route, const Leaving& m, const Moment& t, 
   e.flight = flight_at_target(route, e);
 }
 
+// Prefetches a rank's own lines, and its counts of collectives.
+void Shard::fetch_rank(std::uint32_t local) const {
+  const auto* const rank = reinterpret_cast<const char*>(&ranks_[local]);
+  for (std::size_t line = 0; line < sizeof(RankState); line += 64) __builtin_prefetch(rank + line);
+  __builtin_prefetch(&sequences_[local * workload_.group_names.size()]);
+}
+
 // Runs the ready queue until it is empty.
 void Shard::go_on() {
   while (!ready_.empty()) go_on_with(ready_.pop());

@@ -194,13 +194,15 @@ bool Shard::wait_for_clock(RankState& r, std::uint8_t stream, const Op* next) {
       return false;
     if (is_at_lone_ports(r, *next)) return false;
   }
-  delay(r, s);
+  const bool transfers = fluids_ && next && next->kind != Op::Kind::collective;
+  delay(r, s, transfers ? pair_of(r, *next).ends : kNil);
   return true;
 }
 
-// Lets the stream go on when the clock reaches its time.
-void Shard::delay(const RankState& r, StreamState& s) {
-  schedule(Event::Kind::delay_done, s.now, r.local);
+// Lets the stream go on when the clock reaches its time. `ends`: of the transfer that it goes on
+// with, as in PairCounter.
+void Shard::delay(const RankState& r, StreamState& s, std::uint32_t ends) {
+  schedule(Event::Kind::delay_done, s.now, r.local).held = ends;
   s.phase = StreamState::Phase::delayed;
 }
 

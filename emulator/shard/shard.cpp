@@ -24,7 +24,7 @@ constexpr std::chrono::microseconds kFabricIsFull{20}, kRingIsFull{200};
 // With fewer pending events the cache already holds their data, so nothing is prefetched.
 constexpr std::size_t kCachedEvents = 128;
 // Prefetch distances, in events: firing so many takes a few memory latencies.
-constexpr std::size_t kFlightsAhead = 12, kActorsAhead = 6, kCreditsAhead = 3;
+constexpr std::size_t kFlightsAhead = 12, kTransfersAhead = 9, kActorsAhead = 6, kCreditsAhead = 3;
 
 // The actor that a message is likely for: a rank's actors mostly have the numbers of its peers'.
 // Null: the flight has none.
@@ -37,6 +37,15 @@ template <typename Object>
 [[gnu::always_inline]] inline void fetch_all(const Object& object) {
   for (std::size_t line = 0; line < sizeof object; line += 64)
     __builtin_prefetch(reinterpret_cast<const char*>(&object) + line);
+}
+
+// Of a list that is short.
+template <typename Value>
+[[gnu::always_inline]] inline void fetch_list(const std::vector<Value>& list) {
+  constexpr std::size_t most = 512;
+  const auto* const begin = reinterpret_cast<const char*>(list.data());
+  const std::size_t bytes = std::min(list.size() * sizeof(Value), most);
+  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(begin + at);
 }
 
 // What an ingress takes in where rates change: bytes.
@@ -314,34 +323,48 @@ void Shard::prefetch() const {
   __builtin_prefetch(reinterpret_cast<const char*>(actor->credits.get()) + 64);
 }
 
-// The same where calls are flows.
+// The same where calls are flows. What an event touches at a rank, at the end of a flow and, where
+// a stream goes on with a transfer, of that transfer.
 void Shard::prefetch_flows() const {
   asm volatile("");  // an effect, so that GCC keeps the call
   const auto is_end = [](const Event& e) { return e.kind == Event::Kind::fluid && e.sequence > 0; };
-  if (const Event* later = timers_.ahead(kFlightsAhead)) {
-    if (is_end(*later)) {
-      fluids_->fetch_call(later->held, later->actor);
-    } else if (later->rank < ranks_.size()) {
-      fetch_all(ranks_[later->rank]);
-      if (later->flight) fetch_all(*later->flight);
+  const auto is_at_rank = [this](const Event& e) {
+    return e.kind != Event::Kind::fluid && e.rank < players_;
+  };
+  const auto ends = [](const Event& e) {
+    return e.kind == Event::Kind::delay_done ? e.held : kNil;
+  };
+  if (const Event* e = timers_.ahead(kFlightsAhead)) {
+    if (is_end(*e)) {
+      fluids_->fetch_call(e->held, e->actor);
+    } else if (is_at_rank(*e)) {
+      fetch_rank(e->rank);
+      if (e->kind == Event::Kind::delay_done)
+        fluids_->fetch_ends(e->held);
+      else if (e->flight)
+        fetch_all(*e->flight);
     }
   }
-  if (const Event* soon = timers_.ahead(kActorsAhead)) {
-    if (is_end(*soon)) {
-      fluids_->fetch_lists(soon->held, soon->actor);
-    } else if (soon->rank < ranks_.size()) {
-      const RankState& r = ranks_[soon->rank];
-      for (const StreamState& s : r.streams) __builtin_prefetch(&s);
-      for (const PairCounter& c : r.pair_sequence) __builtin_prefetch(&c);
+  if (const Event* e = timers_.ahead(kTransfersAhead)) fluids_->fetch_fluid(ends(*e));
+  if (const Event* e = timers_.ahead(kActorsAhead)) {
+    if (is_end(*e)) {
+      fluids_->fetch_lists(e->held, e->actor);
+    } else if (is_at_rank(*e)) {
+      const RankState& r = ranks_[e->rank];
+      fetch_list(r.streams);
+      fetch_list(r.events);
+      fetch_list(r.pair_sequence);
+      __builtin_prefetch(&cluster_.membership(r.id(), 0));
+      fluids_->fetch_route(ends(*e));
     }
   }
-  if (const Event* next = timers_.ahead(kCreditsAhead)) {
-    if (is_end(*next)) {
-      fluids_->fetch_resources(next->actor);
-    } else if (next->rank < ranks_.size()) {
-      for (const PairCounter& c : ranks_[next->rank].pair_sequence) __builtin_prefetch(c.ends);
-    }
+  if (const Event* e = timers_.ahead(kCreditsAhead)) {
+    if (is_end(*e))
+      fluids_->fetch_resources(e->actor);
+    else
+      fluids_->fetch_needs(ends(*e));
   }
+  if (const Event* e = timers_.ahead(1)) fluids_->fetch_needed(ends(*e));
 }
 
 Event& Shard::pop() {

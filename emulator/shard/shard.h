@@ -161,6 +161,7 @@ class Shard final : private NoteCarrier {
   // Force-inlined: out of line, GCC drops this call because it has no side effects.
   GHOSTRANK_ON_THE_WAY void prefetch() const;
   [[gnu::noinline]] void prefetch_flows() const;
+  GHOSTRANK_ON_THE_WAY void fetch_rank(std::uint32_t local) const;
   Event& pop();
   GHOSTRANK_ON_THE_WAY void fire(Event& event);
   void fire_tied(const Event& first);
@@ -224,7 +225,7 @@ class Shard final : private NoteCarrier {
   bool advance_stream(RankState& r, std::uint8_t stream);
   bool has_room(StreamState& s, const Op* next) const;
   bool wait_for_clock(RankState& r, std::uint8_t stream, const Op* next);
-  void delay(const RankState& r, StreamState& s);
+  void delay(const RankState& r, StreamState& s, std::uint32_t ends = kNil);
   void end_delays(RankState& r, Picoseconds t);
   GHOSTRANK_ON_THE_WAY Started start_op(RankState& r, std::uint8_t stream, const Op& op);
   Picoseconds time_of(const RankState& r, std::uint8_t stream, const Op& op) const;
@@ -238,6 +239,7 @@ class Shard final : private NoteCarrier {
   void begin_agents(RankState& r, Flight& f, const Schedules::Play& play);
   void begin_actor(Flight& f, int index, const Step*& steps);
   static PairCounter& pair_of(RankState& r, std::uint32_t group, GroupRank peer, bool receives);
+  PairCounter& pair_of(RankState& r, const Op& op);
   void finish_flight(RankState& r, Flight& f);
   bool goes_before(const Flight& a, const Flight& b) const;
   template <typename Visit>

@@ -17,7 +17,7 @@ struct Flight;
 
 struct Event {
   enum class Kind : std::uint8_t {
-    delay_done,  // streams of `rank` go on
+    delay_done,  // streams of `rank` go on; `held`: with a transfer of these ends (PairCounter)
     ingress,     // a message for `rank` reaches the NIC by which it comes in
     nvlink,      // a message for `rank` from its own node reaches its NVLink port
     arrival,     // a message for `rank` has passed that NIC or its NVLink port, or passes none

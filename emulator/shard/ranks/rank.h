@@ -301,7 +301,7 @@ struct PairCounter {
   bool receives = false;
   bool asked = false;  // `lone` is known
   std::uint32_t count = 0;
-  struct FluidEnds* ends = nullptr;     // fabric.network: flow; once it has transfers
+  std::uint32_t ends = kNil;            // in FluidCalls; kNil: it has had no transfers that flow
   struct TransferEnds* lone = nullptr;  // null: not between lone ports of a node
 };
 

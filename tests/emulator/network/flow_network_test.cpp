@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/common/dice.h"
+#include "emulator/common/few.h"
 #include "emulator/network/lowest_level.h"
 
 namespace ghostrank {
@@ -19,6 +20,31 @@ namespace {
 using Needs = std::vector<FlowNetwork::Need>;
 
 constexpr double kNoCap = 1e12;
+
+// Whether it lies in itself or, as it grows, elsewhere, and back.
+TEST(Few, HoldsWhatAVectorWould) {
+  checking::Dice dice(2);
+  for (int list = 0; list < 50; ++list) {
+    Few<int, 3> few;
+    std::vector<int> all;
+    const std::uint64_t most = 1 + dice.below(12);
+    for (int step = 0; step < 200; ++step) {
+      if (all.size() < most && (all.empty() || dice.below(2) == 0)) {
+        few.push_back(step);
+        all.push_back(step);
+      } else {
+        const std::size_t place = dice.below(all.size());
+        few[place] = few.back();
+        few.pop_back();
+        all[place] = all.back();
+        all.pop_back();
+      }
+      EXPECT_EQ(few.in_place(), all.size() <= 3);
+      ASSERT_EQ(std::vector<int>(few.begin(), few.end()), all);
+      ASSERT_EQ(few.empty(), all.empty());
+    }
+  }
+}
 
 // It names the first of equal levels, and none when all are gone.
 TEST(LowestLevel, IsThatOfAllAfterEveryChange) {
