@@ -67,8 +67,9 @@ constexpr std::array kKeys{
         "kernel by kernel. A result is valid for step_time only if they are not assumed",
         0, 0, "assumed fitted fitted_efficiency measured"},
     Key{"calibrated_type", KeyType::choice, "any",
-        "operands that the calibration is of; it holds for types with the same peak", 0, 0,
-        "any bf16 fp16 tf32 fp32 fp8"},
+        "operands that the calibration is of; it holds for types with the same peak; any: of all "
+        "but fp8",
+        0, 0, "any bf16 fp16 tf32 fp32 fp8"},
     Key{"step_time_error", KeyType::number, "0",
         "mean distance of predicted from measured step times, as a share; 0: unknown", 0, 1},
     Key{"kernel_error", KeyType::number, "0",

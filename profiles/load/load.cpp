@@ -166,17 +166,18 @@ void check_device(const JobSpec& spec, const Settings& in) {
                                   " have no measured times; add a device, as in device: h100-sxm");
   if (matmul_peak_tflops(spec.device, spec.precision) > 0) return;
   const Setting& type = in.at("precision.parameters");
-  fail(type.given ? type.mark : device.mark, "the device " + quote(spec.device.name) +
-                                                 " has no peak_tflops for " + type.text +
-                                                 "; choose another precision.parameters");
+  const bool lacks_others = spec.precision.fp8 && peak_tflops(spec.device, OperandType::fp8) > 0;
+  fail(type.given ? type.mark : device.mark,
+       "the device " + quote(spec.device.name) + " has no peak_tflops for " +
+           (lacks_others ? "bf16, in which all but linear layers is" : type.text) +
+           "; choose another precision.parameters");
 }
 
-// Only Megatron's linear layers are planned in fp8.
+// Only Megatron's linear layers are planned in fp8; programs may be written from such a plan.
 void check_fp8(const JobSpec& spec, const Settings& in) {
-  if (!spec.precision.fp8) return;
+  if (!spec.precision.fp8 || in.given("program")) return;
   const std::string framework(name_of(spec.parallel.framework));
-  const std::string other = in.given("trace")     ? "a trace"
-                            : in.given("program") ? "programs"
+  const std::string other = in.given("trace") ? "a trace"
                             : spec.parallel.framework != Framework::megatron
                                 ? "framework " + framework
                                 : "";

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "profiles/error.h"
+#include "profiles/input/quantity.h"
 #include "profiles/planners/megatron/memory.h"
 #include "profiles/planners/megatron/plan.h"
 #include "profiles/planners/shared/nearest_legal.h"
@@ -156,9 +157,18 @@ Pipeline pipeline_for(const JobSpec& spec) {
   return out;
 }
 
-// As Transformer Engine's assert_dim_for_fp8_exec(), on what a tensor-parallel rank has.
+// What a tensor-parallel rank has must suit Transformer Engine's assert_dim_for_fp8_exec() and, as
+// leading dimensions of cuBLASLt's fp8 products forward and backward, be multiples of 16: widths,
+// and the rows of products. Rows before a gather are only cast.
 void check_fp8(const MegatronPlan& plan) {
   if (!plan.fp8()) return;
+  constexpr double kAda = 8.9;  // the first with fp8
+  if (plan.spec->device.compute_capability < kAda)
+    throw Error(plan.spec->source_of("precision.parameters") +
+                ": fp8 needs a GPU of compute capability 8.9 or more, and the device's "
+                "compute_capability is " +
+                number_text(plan.spec->device.compute_capability) +
+                "; use precision.parameters=bf16");
   const Transformer& m = plan.model;
   const std::uint64_t tp = plan.tp, rows = plan.sequence_parallel ? plan.tokens / tp : plan.tokens;
   const auto check = [&](const std::string& what, std::uint64_t size, std::uint64_t of) {
@@ -169,19 +179,20 @@ void check_fp8(const MegatronPlan& plan) {
                   "; use precision.parameters=bf16, another parallel.tp or other sizes");
   };
   constexpr std::uint64_t kRows = 8, kWidth = 16;
+  check("tokens of a micro-batch", plan.tokens, kWidth);
   check("tokens of a micro-batch", rows, kRows);
   check("a hidden size", m.hidden, kWidth);
   if (m.is_latent()) {
     const LatentAttention& l = m.latent;
-    check("queries", m.heads * (l.nope + l.rope) / tp, kRows);
+    check("queries", m.heads * (l.nope + l.rope) / tp, kWidth);
     check("latents of queries", l.q_lora, kWidth);
     check("latents of keys and values", l.kv_lora, kWidth);
-    check("latents with positions", l.kv_lora + l.rope, kRows);
-    check("keys and values", m.heads * (l.nope + l.value) / tp, kRows);
+    check("latents with positions", l.kv_lora + l.rope, kWidth);
+    check("keys and values", m.heads * (l.nope + l.value) / tp, kWidth);
     check("an attention width", m.heads * l.value / tp, kWidth);
   } else {
     check("an attention width", m.query_width() / tp, kWidth);
-    check("queries, keys and values", (m.query_width() + 2 * m.key_width()) / tp, kRows);
+    check("queries, keys and values", (m.query_width() + 2 * m.key_width()) / tp, kWidth);
   }
   check("an ffn", m.ffn / tp, kWidth);
   if (m.experts.count == 0) return;

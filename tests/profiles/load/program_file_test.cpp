@@ -81,14 +81,23 @@ std::string job(const std::string& parallel) {
 
 class EveryFramework : public testing::TestWithParam<const char*> {};
 
-TEST_P(EveryFramework, IsReadBackAsItWasWritten) {
-  const LoadedJob planned = test::load_text(job(GetParam()));
+void expect_read_back(const std::string& text) {
+  const LoadedJob planned = test::load_text(text);
   const Workload workload = plan_workload(planned.spec);
   for (const ProgramForm form : {ProgramForm::yaml, ProgramForm::json}) {
     const LoadedJob again = test::load_text(program_job(planned, workload, form));
     expect_same(plan_workload(again.spec), workload);
+    EXPECT_EQ(again.spec.precision.fp8.has_value(), planned.spec.precision.fp8.has_value());
     EXPECT_EQ(program_job(again, workload, form), program_job(planned, workload, form));
   }
+}
+
+TEST_P(EveryFramework, IsReadBackAsItWasWritten) { expect_read_back(job(GetParam())); }
+
+TEST(ProgramFile, OfLinearLayersInFp8IsReadBack) {
+  std::string text = job("framework: megatron, tp: 2, global_batch: 8, sequence_parallel: true");
+  text.replace(text.find("bf16"), 4, "fp8");
+  expect_read_back(text);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -377,6 +377,19 @@ TEST(Fp8Errors, SayWhereAndWhatToDo) {
       "-s 'precision.fp8_recipe=mxfp8': precision.fp8_recipe: mxfp8 is not available yet; use "
       "delayed or tensorwise");
   EXPECT_EQ(error_of(job, {"precision.fp8_recipe=tensorwise"}), "");
+  // Rows are a leading dimension of the weight's gradient.
+  const std::string sizes = "; use precision.parameters=bf16, another parallel.tp or other sizes";
+  EXPECT_EQ(error_of(job, {"model.sequence=2008"}),
+            "job.yaml:4:25: products in fp8 need tokens of a micro-batch in multiples of 16, and a "
+            "rank has 2008" +
+                sizes);
+  EXPECT_EQ(error_of(job, {"device.compute_capability=8.6"}),
+            "job.yaml:4:25: fp8 needs a GPU of compute capability 8.9 or more, and the device's "
+            "compute_capability is 8.6; use precision.parameters=bf16");
+  EXPECT_EQ(error_of(model + "device: {name: x, peak_tflops: {fp8: 100}, memory_GBps: 1000}\n" +
+                     fp8 + cluster + megatron),
+            "job.yaml:4:25: the device 'x' has no peak_tflops for bf16, in which all but linear "
+            "layers is; choose another precision.parameters");
 }
 
 }  // namespace
