@@ -330,6 +330,7 @@ class Plays final : public Observer {
 
 testing::SmallJob steps_of_a_millisecond(FabricKind kind) {
   testing::SmallJob job(2, 1, kind);
+  job.spec.dilation = kind == FabricKind::virtual_time ? 0 : 20;
   job.spec.run.warmup = 1;
   job.spec.run.iterations = 3;
   job.spec.run.jitter = 0.5;
