@@ -400,7 +400,7 @@ TEST_F(MessagesOverUdp, AreProbedByAThreadThatStaysAwakeWhereTheRunsThreadsDo) {
   if (cpus.size() < 2) GTEST_SKIP() << "one core";
   const auto outcomes = testing::run_processes(2, [&](const World& world) {
     testing::SmallJob small(2, 1, FabricKind::packets);
-    small.spec.run.probe_ms = 1;
+    small.spec.run.probe_ms = 50;  // time enough to have to wait
     small.spec.fabric.packets.mtu = 65535;
     small.collective(Func::all_reduce, 1);
     LoadedJob job;
