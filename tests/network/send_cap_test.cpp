@@ -89,6 +89,7 @@ TEST_F(Namespaces, AnAutomaticDilationFitsTheCap) {
                                     " -s model.layers='[{parameters: [300000], forward_us: 10, "
                                     "backward_us: 20}]' -s run.iterations=3 --json " +
                                     lab->file("result.json"));
+  EXPECT_GT(seen.windows, 0);
   EXPECT_LE(seen.most_bps, 300e6);
   const json result = json::parse(read_file(lab->file("result.json")));
   EXPECT_GE(result["dilation"].get<double>(), 20e9 / 300e6);
