@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "profiles/job/job.h"
+#include "profiles/job/fabric_spec.h"
 
 namespace ghostrank {
 
