@@ -22,7 +22,7 @@ extern char** environ;
 namespace ghostrank {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using WallClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kGrace{20};
 
@@ -34,7 +34,7 @@ constexpr std::chrono::seconds kGrace{20};
 // A TCP port with no listener, below the range from which the kernel assigns ports.
 int free_port() {
   constexpr int kTries = 100;
-  RandomBits random{static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()),
+  RandomBits random{static_cast<std::uint64_t>(WallClock::now().time_since_epoch().count()),
                     static_cast<std::uint64_t>(getpid())};
   for (int i = 0; i < kTries; ++i) {
     const auto port = static_cast<std::uint16_t>(20000 + random.next() % 12000);
@@ -51,7 +51,7 @@ int free_port() {
 }
 
 // This process's environment, plus the variables through which a run's processes meet.
-std::vector<std::string> environment_of(int rank, int processes, int port) {
+std::vector<std::string> launch_variables(int rank, int processes, int port) {
   static constexpr std::string_view kOwn[] = {
       "RANK=", "WORLD_SIZE=", "MASTER_ADDR=", "MASTER_PORT=", "GHOSTRANK_PORT="};
   std::vector<std::string> variables;
@@ -90,7 +90,7 @@ std::vector<int> cpus_of(int rank, int processes) {
 pid_t start(const std::vector<std::string>& words, int rank, int processes, int port,
             const std::string& log, const sigset_t& mask) {
   std::vector<std::string> arguments = words;
-  std::vector<std::string> variables = environment_of(rank, processes, port);
+  std::vector<std::string> variables = launch_variables(rank, processes, port);
   const std::vector<char*> argv = pointers_to(arguments), envp = pointers_to(variables);
   const Fd in(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!in.is_open()) cannot_start(errno);
@@ -202,15 +202,15 @@ RunOutcome play_run(const std::vector<std::string>& words, int processes, const 
   Processes run;
   for (int rank = 0; rank < processes; ++rank)
     run.add(start(words, rank, processes, port, log_of(log, rank), interruption.mask_before()));
-  std::optional<Clock::time_point> ending;
+  std::optional<WallClock::time_point> ending;
   while (true) {
     run.collect();
     if (!run.any()) break;
     if (!ending && (interruption.received() != 0 || (run.first_ended() && run.status() != 0))) {
       run.end_all(interruption.received() != 0 ? interruption.received() : SIGTERM);
-      ending = Clock::now();
+      ending = WallClock::now();
     }
-    if (ending && Clock::now() - *ending > kGrace) run.end_all(SIGKILL);
+    if (ending && WallClock::now() - *ending > kGrace) run.end_all(SIGKILL);
     interruption.wait();
   }
   return {run.status(), run.status() == 0 ? "" : last_words(log)};

@@ -13,7 +13,7 @@
 namespace ghostrank {
 namespace {
 
-using Settings = std::vector<std::string>;
+using Assignments = std::vector<std::string>;
 
 constexpr double kWorthwhile = 0.001;  // of the best step time so far
 
@@ -40,12 +40,12 @@ bool is_chosen(const LoadedJob& job, const std::string& key) {
 }
 
 // Every combination of the knobs that the command line leaves open; one empty one if it sets all.
-std::vector<Settings> candidates_for(const LoadedJob& job) {
-  std::vector<Settings> candidates{{}};
+std::vector<Assignments> candidates_for(const LoadedJob& job) {
+  std::vector<Assignments> candidates{{}};
   for (const Knob& knob : kKnobs) {
     if (is_chosen(job, knob.key)) continue;
-    std::vector<Settings> longer;
-    for (const Settings& settings : candidates)
+    std::vector<Assignments> longer;
+    for (const Assignments& settings : candidates)
       for (const char* value : knob.values) {
         longer.push_back(settings);
         longer.back().push_back(knob.key + "=" + value);
@@ -55,7 +55,7 @@ std::vector<Settings> candidates_for(const LoadedJob& job) {
   return candidates;
 }
 
-std::optional<double> step_unless_refused(const StepWith& step_with, const Settings& more) {
+std::optional<double> step_unless_refused(const StepWith& step_with, const Assignments& more) {
   try {
     return step_with(more);
   } catch (const Error& error) {
@@ -68,10 +68,10 @@ std::optional<double> step_unless_refused(const StepWith& step_with, const Setti
 
 Tuning tune_variant(const LoadedJob& job, const StepWith& step_with) {
   Tuning tuning;
-  const std::vector<Settings> candidates = candidates_for(job);
+  const std::vector<Assignments> candidates = candidates_for(job);
   if (candidates.size() == 1) return tuning;
   tuning.own = tuning.best = step_with({});
-  for (const Settings& candidate : candidates) {
+  for (const Assignments& candidate : candidates) {
     const std::optional<double> step = step_unless_refused(step_with, candidate);
     if (!step) continue;
     ++tuning.played;
@@ -92,7 +92,7 @@ std::string words_of(const Tuning& tuning) {
          " times as fast as the job's own";
 }
 
-double virtual_step(const std::string& job, Settings overrides) {
+double virtual_step(const std::string& job, Assignments overrides) {
   overrides.insert(overrides.end(), kQuiet.begin(), kQuiet.end());
   LoadedJob loaded = load_job(job, overrides);
   loaded.spec.run.end = {};  // without chance a step is like the next
