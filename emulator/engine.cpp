@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <malloc.h>
 #include <optional>
 #include <set>
 
-#include "collectives/library.h"
-#include "collectives/nccl/environment.h"
 #include "emulator/adapt/adaptive_ratios.h"
 #include "emulator/assemble/capacity.h"
 #include "emulator/assemble/core_setup.h"
@@ -22,6 +19,7 @@
 #include "emulator/host/host_facts.h"
 #include "emulator/host/hosts.h"
 #include "emulator/host/huge_pages.h"
+#include "emulator/limits.h"
 #include "emulator/open_ended.h"
 #include "emulator/player.h"
 #include "emulator/process_checks.h"
@@ -32,7 +30,6 @@
 #include "emulator/slice/outside.h"
 #include "emulator/traffic/schedules.h"
 #include "emulator/traffic/tensor_use.h"
-#include "emulator/traffic/time_outs.h"
 #include "emulator/traffic/traffic.h"
 #include "emulator/verify/gradient_states.h"
 #include "emulator/verify/verify.h"
@@ -41,7 +38,6 @@
 #include "profiles/error.h"
 #include "profiles/input/quantity.h"
 #include "profiles/job/events.h"
-#include "profiles/load/idle_keys.h"
 #include "profiles/load/load.h"
 
 namespace ghostrank {
@@ -112,7 +108,7 @@ class Session::Play {
                        : spec_.dilation > 0 ? spec_.dilation
                                             : result_.capacity.dilation_needed;
     result_.iterations_asked = phase_.end.is_open() ? 0 : phase_.iterations;
-    result_.deterministic = is_deterministic();
+    result_.deterministic = is_deterministic(spec_, workload_, cluster_);
     step_seconds_ = result_.capacity.step_seconds_at_least;
     looks_.clear();
     hopeless_ = false;
@@ -120,7 +116,8 @@ class Session::Play {
     // Give the memory that planning freed back to the kernel: the engine threads allocate from
     // arenas of their own.
     malloc_trim(0);
-    note_limits();
+    for (std::string& note : limits_of(spec_, workload_, cluster_, wired_, !flows_.flows().empty()))
+      result_.notes.push_back(std::move(note));
     log_info("dilation ", result_.dilation, " at first, needed are ",
              result_.capacity.dilation_needed);
     if (host_ == Host(0)) observer_.on_start(result_);
@@ -159,15 +156,6 @@ class Session::Play {
     return shards;
   }
 
-  // Whether nothing of a step varies by chance. A seed repeats lost packets as it repeats jitter,
-  // yet the next step has others.
-  bool is_deterministic() const {
-    const PacketSpec& packets = spec_.fabric.packets;
-    const bool faults = packets.loss + packets.duplicates + packets.reordering > 0;
-    return virtual_ && spec_.run.jitter == 0 &&
-           !(faults && !cluster_.schemes().empty() && sends_packets(spec_, workload_));
-  }
-
   // What this phase needs of the machine. A virtual run needs nothing, so a single-program phase of
   // it skips the traffic walk; a whole job still gets its lower bound of the step time.
   Capacity needs() const {
@@ -188,52 +176,6 @@ class Session::Play {
     c.wire_dilation = std::max(c.wire_dilation, c.cap_dilation);
     c.dilation_needed = std::max(c.dilation_needed, c.cap_dilation);
     return c;
-  }
-
-  void note_limits() {
-    for (std::string& note : notes_of(spec_, workload_)) result_.notes.push_back(std::move(note));
-    for (std::string& note : short_time_outs(spec_, workload_, cluster_))
-      result_.notes.push_back(std::move(note));
-    if (is_network(spec_.fabric.kind)) {
-      if (!wired_) {
-        result_.notes.push_back(spec_.fabric.kind == FabricKind::packets
-                                    ? "nothing crossed the fabric; set fabric.colocated=wire to "
-                                      "use it"
-                                    : "one process: nothing crossed the fabric; start several "
-                                      "(WORLD_SIZE) to use it");
-      } else if (!flows_.flows().empty()) {
-        result_.notes.push_back(
-            "cluster.nic.latency_us is recorded, not injected, between hosts: the real fabric has "
-            "its own");
-      }
-    }
-    if (outside_)
-      result_.notes.push_back(
-          "slice: the other nodes were played in virtual time before; they are late here by what "
-          "the "
-          "slice costs them, where their times followed from its messages");
-    if (carries_over(workload_))
-      result_.notes.push_back(
-          workload_.jobs.empty()
-              ? "streams outlive their iterations: the first measured one has nothing carried into "
-                "it, and the last one lasts until all is over"
-              : "streams outlive their iterations: a job's first one, which has nothing carried "
-                "into it, is played and not measured");
-    const auto plays = [&](Library library) {
-      for (std::size_t job = 0; job < jobs_of(workload_); ++job)
-        if (library_named(spec_.of_job(job).collectives.library) == library) return true;
-      return false;
-    };
-    if (plays(Library::generic)) {
-      result_.notes.push_back("library generic: textbook schedules, not those of a named library");
-    }
-    if (plays(Library::nccl)) {
-      for (const std::string& name : nccl_variables())
-        if (std::getenv(name.c_str()))
-          result_.notes.push_back(name +
-                                  " is set in the environment and not followed; put it into "
-                                  "collectives.environment of the job");
-    }
   }
 
   void note_cores() {
@@ -348,16 +290,7 @@ class Session::Play {
 
   // Notes the stalls of a warm-up, because the result lists only those of measured iterations.
   void note_warmup_stalls() {
-    for (const StallReport& s : player_.stalls()) {
-      std::array<char, 96> text{};
-      std::snprintf(text.data(), text.size(),
-                    "warm-up: nothing moved for %.1f s from %.1f s after its start, wall",
-                    s.wall_seconds, s.wall_start_s);
-      std::string note = text.data();
-      for (const int i : s.iterations)
-        note += (i == s.iterations.front() ? "; iteration " : ", ") + std::to_string(i);
-      result_.notes.push_back(std::move(note));
-    }
+    for (const StallReport& s : player_.stalls()) result_.notes.push_back(warm_up_stall(s));
   }
 
   // Plays the measured iterations. Where `auto` chose their dilation and they were not faithful,

@@ -1,6 +1,8 @@
 #include "emulator/reporting.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <map>
 
 #include "emulator/result/figures.h"
@@ -226,6 +228,17 @@ void report_segment(const Segment& segment, const Workload& workload,
   if (sum.strays > 0) {
     result.notes.push_back(std::to_string(sum.strays) + " stray messages were dropped");
   }
+}
+
+std::string warm_up_stall(const StallReport& stall) {
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(),
+                "warm-up: nothing moved for %.1f s from %.1f s after its start, wall",
+                stall.wall_seconds, stall.wall_start_s);
+  std::string note = text.data();
+  for (const int i : stall.iterations)
+    note += (i == stall.iterations.front() ? "; iteration " : ", ") + std::to_string(i);
+  return note;
 }
 
 void report_troubles(const SegmentReport& sum, const SwitchSpec& spec, Result& result) {

@@ -3,6 +3,7 @@
 // Threading: pure functions.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "emulator/result/result.h"
@@ -19,6 +20,9 @@ void report_segment(const Segment& segment, const Workload& workload,
                     const std::vector<Schedules::Row>& rows, const SegmentReport& sum,
                     const std::vector<SegmentReport>& reports, const std::vector<double>& played,
                     Result& result);
+
+// A note about a stall of a warm-up, which results do not list.
+std::string warm_up_stall(const StallReport& stall);
 
 // Reports failures of the schemes' switches, if there were any.
 void report_troubles(const SegmentReport& sum, const SwitchSpec& spec, Result& result);
