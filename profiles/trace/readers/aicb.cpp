@@ -164,6 +164,7 @@ class AicbImporter {
     ep_ = dimension("ep_group");
     dp_ = dimension("dp_group");
     if (size_["dp_group"] == 0 && size_["ep_dp_group"] > 0) dp_ = ep_ * size_["ep_dp_group"];
+    if (size_.contains("ep_group") && size_["ep_group"] == 0) guess_experts();
     for (const auto& [name, size] : {std::pair("dp", dp_), std::pair("ep", ep_)})
       if (size > kMostTraceRanks / tp_)
         fail(1, "tp " + std::to_string(tp_) + " times " + name + " " + std::to_string(size) +
@@ -174,6 +175,15 @@ class AicbImporter {
                   " times dp " + std::to_string(dp_));
     pp_ = world_ > 0 ? world_ / (tp_ * dp_) : 1;
     if (world_ == 0) world_ = static_cast<int>(tp_ * dp_);
+  }
+
+  // AICB's rows of expert parallelism may lack its size.
+  void guess_experts() {
+    const std::int64_t copies = std::max<std::int64_t>(size_["ep_dp_group"], 1);
+    ep_ = dp_ % copies == 0 ? dp_ / copies : dp_;
+    trace_.notes.push_back("comm_group_size of ep_group is given nowhere: " + std::to_string(ep_) +
+                           (copies > 1 ? ", which leaves ep_dp_group its size"
+                                       : ", all data-parallel ranks, is assumed"));
   }
 
   // The communicator of `rank` that AICB calls `name`.
@@ -193,8 +203,6 @@ class AicbImporter {
                              tp_ * dp_ * std::max<std::int64_t>(pp_ - 1, 1)}};
     for (const Shape& shape : shapes) {
       if (shape.name != name) continue;
-      if (size_[name] == 0 && name == "ep_group")
-        fail(line, "comm_group_size of " + name + " is given nowhere; write it in its rows");
       TraceGroup group{name.substr(0, name.rfind('_')), {}};
       const std::int64_t first =
           rank.value() - rank.value() / shape.stride % shape.size * shape.stride;
