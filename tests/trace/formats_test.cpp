@@ -117,6 +117,23 @@ TEST_F(Formats, AicbMovesCommunicatorsAlongTheRanksOfASection) {
   EXPECT_EQ(found, (decltype(found){{WorldRank(0), WorldRank(4)}, {WorldRank(1), WorldRank(5)}}));
 }
 
+// AICB's logs of single collectives have no column with the size of the communicator.
+TEST_F(Formats, AicbWithoutSizesIsOfAllRanks) {
+  const std::string file = folder.write(
+      "log.csv",
+      "comm_type,comm_group,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count\n"
+      "CommType.all_to_all,CommGroup.dp_group,4096,warmup,None,None,,None,None,None,1\n");
+  EXPECT_EQ(import_trace({file}, "", 0).ranks, 0);  // it does not say
+  EXPECT_EQ(summary_of(import_trace({file}, "", 0), 8).group_bytes.at("dp"), 4096U);
+  const Workload workload = test::played({file}, 8).workload;
+  EXPECT_EQ(workload.ranks, 8);
+  EXPECT_EQ(program_of(workload, 3), "compute:\ndp:\nall_to_all dp uint8 512 warmup\n");
+  const auto of_job = import_trace({file}, "", 8);
+  EXPECT_TRUE(of_job.notes.empty());
+  ASSERT_EQ(of_job.groups.size(), 1U);
+  EXPECT_EQ(of_job.groups[0].members.size(), 8U);
+}
+
 // Rows of experts may lack the size of their communicator.
 TEST_F(Formats, AicbFindsTheSizeOfExpertParallelism) {
   const auto row = [](const std::string& call, const std::string& group, const std::string& ranks) {
