@@ -21,8 +21,8 @@
 // calls are those that the same thread recorded before, since the last such range, and that have no
 // kernel of their own.
 //
-// A kernel of NCCL that nothing describes takes its time and sends nothing. No kernel names the root
-// of its call; the host's event of the call does ("Rank").
+// A kernel of NCCL that nothing describes takes its time and sends nothing. A call's root is not
+// named by its kernel but by the host's event ("Rank").
 #include <algorithm>
 #include <cmath>
 #include <map>
