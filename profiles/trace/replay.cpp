@@ -479,7 +479,14 @@ Replay replay(const Trace& trace, const ReplayOptions& options) {
   if (static_cast<std::int64_t>(std::max(named, options.ranks)) > kMaxReplayRanks)
     throw Error(trace.given.front().file + ": a job of more than " +
                 std::to_string(kMaxReplayRanks) + " ranks; the trace is damaged");
-  return Replaying(trace, options, options.ranks == 0 ? named : options.ranks).run();
+  Replay out = Replaying(trace, options, options.ranks == 0 ? named : options.ranks).run();
+  const auto is_empty = [](const TraceRank& rank) { return rank.events.empty(); };
+  if (trace.used == 0 && std::ranges::all_of(trace.given, is_empty))
+    throw Error(trace.given.front().file + ": there is nothing in it that is played" +
+                (trace.format == "pytorch-et"
+                     ? "; calls are taken from its record_param_comms, and it has none"
+                     : ""));
+  return out;
 }
 
 }  // namespace ghostrank

@@ -169,6 +169,21 @@ TEST_F(Chakra, ProcessGroupsAreReadFromTheTraceItself) {
             "t.0.et: node 9: a process group whose ranks are no list");
 }
 
+// Some writers name both a communicator, by a float, and the dimensions of their topology.
+TEST_F(Chakra, ANamedCommunicatorNeedsNoDimensions) {
+  const auto of = [](const std::string& group) {
+    ChakraText node = all_reduce(1, 64, {}, group);
+    node.dimensions = {false, true};
+    return chakra({node});
+  };
+  const std::string groups = folder.write("groups.json", R"({"3": [0, 2]})");
+  const Trace trace = import_trace({groups, folder.write("t.0.et", of("3.0"))}, "", 0);
+  EXPECT_EQ(summary_of(trace, 4).group_bytes, (std::map<std::string, std::uint64_t>{{"3", 64}}));
+  EXPECT_EQ(refused(of("0")),
+            "t.0.et: node 1: involved_dim leaves out dimensions of a topology that the trace does "
+            "not have; write the communicators with pg_name");
+}
+
 TEST_F(Chakra, ControlThatFormsCyclesIsLeftOut) {
   ChakraText first = compute(1, 5, {});
   first.control = {2};

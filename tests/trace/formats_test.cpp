@@ -117,6 +117,44 @@ TEST_F(Formats, AicbMovesCommunicatorsAlongTheRanksOfASection) {
   EXPECT_EQ(found, (decltype(found){{WorldRank(0), WorldRank(4)}, {WorldRank(1), WorldRank(5)}}));
 }
 
+// AICB's logs of single collectives have no column with the size of the communicator.
+TEST_F(Formats, AicbWithoutSizesIsOfAllRanks) {
+  const std::string file = folder.write(
+      "log.csv",
+      "comm_type,comm_group,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count\n"
+      "CommType.all_to_all,CommGroup.dp_group,4096,warmup,None,None,,None,None,None,1\n");
+  EXPECT_EQ(import_trace({file}, "", 0).ranks, 0);  // it does not say
+  EXPECT_EQ(summary_of(import_trace({file}, "", 0), 8).group_bytes.at("dp"), 4096U);
+  const Workload workload = test::played({file}, 8).workload;
+  EXPECT_EQ(workload.ranks, 8);
+  EXPECT_EQ(program_of(workload, 3), "compute:\ndp:\nall_to_all dp uint8 512 warmup\n");
+  const auto of_job = import_trace({file}, "", 8);
+  EXPECT_TRUE(of_job.notes.empty());
+  ASSERT_EQ(of_job.groups.size(), 1U);
+  EXPECT_EQ(of_job.groups[0].members.size(), 8U);
+}
+
+// Rows of experts may lack the size of their communicator.
+TEST_F(Formats, AicbFindsTheSizeOfExpertParallelism) {
+  const auto row = [](const std::string& call, const std::string& group, const std::string& ranks) {
+    return "CommType." + call + ",CommGroup." + group + "," + ranks + ",64,,,,,,,,1\n";
+  };
+  const std::string experts = row("all_to_all", "ep_group", "None");
+  const auto members = [&](const std::string& rows) {
+    const Trace trace =
+        import_trace({folder.write("log.csv", std::string(kColumns) + rows + experts)}, "", 0);
+    EXPECT_EQ(summary_of(trace, 8).group_bytes.at("ep"), 64U);
+    EXPECT_EQ(trace.notes.size(), 1U);
+    for (const TraceGroup& group : trace.groups)
+      if (group.name == "ep") return group.members;
+    return std::vector<WorldRank>();
+  };
+  const std::string size = row("all_reduce", "dp_group", "4") + row("all_reduce", "tp_group", "2");
+  EXPECT_EQ(members(size), (std::vector{WorldRank(0), WorldRank(2), WorldRank(4), WorldRank(6)}));
+  EXPECT_EQ(members(size + row("all_reduce", "ep_dp_group", "2")),
+            (std::vector{WorldRank(0), WorldRank(2)}));
+}
+
 TEST_F(Formats, AicbRefusesMoreRanksThanATraceHas) {
   const auto size = [](const std::string& group, const std::string& ranks) {
     return "CommType.all_reduce,CommGroup." + group + "," + ranks + ",1,,,,,,,,1\n";
@@ -224,6 +262,17 @@ TEST_F(Formats, JsonErrorsHaveLineAndColumn) {
             "0.json:1:74: nested too deep; no trace is");
 }
 
+// A trace of one GPU has no calls. That can be seen, but not played.
+TEST_F(Formats, CountTracesWithoutAnythingToPlay) {
+  const std::string trace = R"({"schema": "1.1.1-chakra.0.0.4", "nodes": [)"
+                            R"({"id": 2, "name": "aten::mm", "ctrl_deps": 1}]})";
+  const Trace read = import_trace({folder.write("0.json", trace)}, "", 0);
+  EXPECT_EQ(read.used, 0U);
+  EXPECT_EQ(summary_of(read, 1).ops, Counts64{});
+  EXPECT_EQ(read.left_out,
+            (Counts64{{"nodes that are no collectives: the trace has no times of devices", 1}}));
+}
+
 TEST_F(Formats, RefuseTracesWithoutAnythingToPlay) {
   const std::string nothing = ": there is nothing in it that is played";
   EXPECT_EQ(refused("0.goal", "num_ranks 1\nrank 0 {\n}\n"), "0.goal" + nothing);
@@ -303,11 +352,12 @@ TEST_F(Formats, InspectorTakesTheHeaderOfTheDumpBefore) {
     folder.write(
         "h-" + std::to_string(rank) + ".log",
         line(
-            rank, "v4.3",
+            rank, rank == 0 ? "v4.3" : "v4.4",
             R"("dump_stats": {"coll_records": 2, "coll_dropped_total": 3, "p2p_dropped_total": 0})") +
             "{" + call("AllReduce", 1, 64, -1, -1) + "}\n{" +
             call("AllReduce", rank + 2, 64, -1, -1) + "}\n" +
-            R"({"proxy_trace": {"record_type": "proxy_step"}})" + "\n");
+            R"({"proxy_trace": {"record_type": "proxy_op_segment", "steps": [{"step": 0}]}})" +
+            "\n");
   const Trace trace = import_trace({folder.path("h-*.log")}, "", 0);
   EXPECT_EQ(trace.left_out, (Counts64{{"calls that other members of the communicator lack", 2},
                                       {"operations that the plugin dropped", 6},

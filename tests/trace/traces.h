@@ -38,6 +38,7 @@ struct ChakraText {
   bool host = false;
   std::vector<std::uint64_t> control{};
   std::string types{};  // of its inputs
+  std::vector<bool> dimensions{};
 
   std::string text() const {
     std::string out = field(1, id) + field(2, "n" + std::to_string(id)) +
@@ -50,6 +51,10 @@ struct ChakraText {
     if (!types.empty()) out += field(8, field(3, types));
     for (const auto& [name, value] : attributes) out += field(10, field(1, name) + field(9, value));
     if (!group.empty()) out += field(10, field(1, std::string("pg_name")) + field(29, group));
+    std::string involved;
+    for (const bool one : dimensions) involved += static_cast<char>(one);
+    if (!dimensions.empty())
+      out += field(10, field(1, std::string("involved_dim")) + field(28, field(1, involved)));
     out += field(10, field(1, std::string("is_cpu_op")) + field(27, host ? 1 : 0));
     return message(out);
   }

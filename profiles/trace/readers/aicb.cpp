@@ -159,11 +159,16 @@ class AicbImporter {
         if (ranks) known = *ranks;
       }
     if (said_ > 0) world_ = said_;
-    const auto dimension = [&](const char* name) { return std::max<std::int64_t>(size_[name], 1); };
-    tp_ = dimension("tp_group");
-    ep_ = dimension("ep_group");
-    dp_ = dimension("dp_group");
-    if (size_["dp_group"] == 0 && size_["ep_dp_group"] > 0) dp_ = ep_ * size_["ep_dp_group"];
+    tp_ = std::max<std::int64_t>(stated("tp_group"), 1);
+    ep_ = std::max<std::int64_t>(stated("ep_group"), 1);
+    dp_ = std::max<std::int64_t>(stated("dp_group"), 1);
+    if (stated("dp_group") == 0 && stated("ep_dp_group") > 0) dp_ = ep_ * stated("ep_dp_group");
+    // Logs of single collectives give no sizes: the data-parallel ranks are all that there are.
+    const bool unsized = is_named_only("dp_group") && stated("ep_dp_group") == 0;
+    if (unsized && world_ > 0 && !size_.contains("pp_group"))
+      dp_ = std::max<std::int64_t>(world_ / tp_, 1);
+    everybody_ = unsized && world_ == 0 && tp_ == 1;
+    if (is_named_only("ep_group")) guess_experts();
     for (const auto& [name, size] : {std::pair("dp", dp_), std::pair("ep", ep_)})
       if (size > kMostTraceRanks / tp_)
         fail(1, "tp " + std::to_string(tp_) + " times " + name + " " + std::to_string(size) +
@@ -173,12 +178,31 @@ class AicbImporter {
       fail(1, std::to_string(world_) + " ranks are no multiple of tp " + std::to_string(tp_) +
                   " times dp " + std::to_string(dp_));
     pp_ = world_ > 0 ? world_ / (tp_ * dp_) : 1;
-    if (world_ == 0) world_ = static_cast<int>(tp_ * dp_);
+    if (world_ == 0 && !everybody_) world_ = static_cast<int>(tp_ * dp_);
+  }
+
+  // The size that rows give a communicator; 0: none does.
+  std::int64_t stated(const std::string& group) const {
+    const auto at = size_.find(group);
+    return at == size_.end() ? 0 : at->second;
+  }
+  bool is_named_only(const std::string& group) const {
+    return size_.contains(group) && stated(group) == 0;
+  }
+
+  // AICB's rows of expert parallelism may lack its size.
+  void guess_experts() {
+    const std::int64_t copies = std::max<std::int64_t>(stated("ep_dp_group"), 1);
+    ep_ = dp_ % copies == 0 ? dp_ / copies : dp_;
+    trace_.notes.push_back("comm_group_size of ep_group is given nowhere: " + std::to_string(ep_) +
+                           (copies > 1 ? ", which leaves ep_dp_group its size"
+                                       : ", all data-parallel ranks, is assumed"));
   }
 
   // The communicator of `rank` that AICB calls `name`.
   std::uint32_t group_of(const std::string& name, WorldRank rank, std::uint64_t line) {
     if (name == "all" || name.empty()) return kNoIndex;
+    if (name == "dp_group" && everybody_) return group_like({"dp", {}}, trace_);
     struct Shape {
       std::string_view name;
       std::int64_t size, stride;
@@ -193,8 +217,6 @@ class AicbImporter {
                              tp_ * dp_ * std::max<std::int64_t>(pp_ - 1, 1)}};
     for (const Shape& shape : shapes) {
       if (shape.name != name) continue;
-      if (size_[name] == 0 && name == "ep_group")
-        fail(line, "comm_group_size of " + name + " is given nowhere; write it in its rows");
       TraceGroup group{name.substr(0, name.rfind('_')), {}};
       const std::int64_t first =
           rank.value() - rank.value() / shape.stride % shape.size * shape.stride;
@@ -299,6 +321,7 @@ class AicbImporter {
   std::vector<Section> sections_;
   std::map<std::string, std::int64_t> size_;  // of communicators, by AICB's name
   std::int64_t tp_ = 1, dp_ = 1, ep_ = 1, pp_ = 1;
+  bool everybody_ = false;  // dp_group is all ranks, however many there are
   std::size_t epochs_ = 0;
 };
 

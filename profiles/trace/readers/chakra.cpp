@@ -207,8 +207,14 @@ class ChakraImporter {
     return true;
   }
 
+  // Some writers compute the number of a communicator in floats: "3.0" is 3.
   static std::string group_name(const ChakraNode& node) {
-    return node.pg_name.data() ? std::string(node.pg_name) : std::to_string(node.values[4]);
+    if (!node.pg_name.data()) return std::to_string(node.values[4]);
+    std::string name(node.pg_name);
+    constexpr std::string_view kFloat = ".0";
+    if (name.ends_with(kFloat) && parse_integer(name.substr(0, name.size() - kFloat.size())))
+      name.resize(name.size() - kFloat.size());
+    return name;
   }
 
   // kNoIndex: the node names none, or none that the files define.
@@ -334,7 +340,7 @@ class ChakraImporter {
     const std::int64_t type = node.has & ChakraNode::comm_type ? node.values[0] : -1;
     if (type < 0 || type >= static_cast<std::int64_t>(std::size(kCommTypes)))
       fail(node, "comm_type " + std::to_string(type) + " is no collective of Chakra");
-    if (node.has & ChakraNode::part_of_dims)
+    if ((node.has & ChakraNode::part_of_dims) && known_group(node) == kNoIndex)
       fail(node,
            "involved_dim leaves out dimensions of a topology that the trace does not have; "
            "write the communicators with pg_name");

@@ -1,5 +1,5 @@
-// PyTorch's Flight Recorder, JSON dumps of versions 2.0 to 2.10, a file for each rank: the ring of
-// the last calls of c10d.
+// PyTorch's Flight Recorder, JSON or pickled dumps of versions 2.0 to 2.10, a file for each rank:
+// the ring of the last calls of c10d or of torchcomms.
 //
 //   {"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},
 //    "entries": [{"record_id": 7, "process_group": ["0", "default_pg"], "collective_seq_id": 3,
@@ -14,8 +14,8 @@
 // ncclGroup. A call of a process group that a member with a file lacks, because its ring has
 // dropped it or because it had not completed, is left out everywhere. So are sends and receives
 // that the other end lacks: the first ones where its ring has dropped entries, else the last ones.
-// The dump names no root; member 0 is assumed, and a note says so. The pickled form is refused:
-// loading a pickle runs what is in it.
+// The dump names no root; member 0 is assumed, and a note says so. A pickled dump, as a process
+// writes when it times out, has the same values (pickle.h).
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -25,6 +25,7 @@
 
 #include "profiles/error.h"
 #include "profiles/trace/json_stream.h"
+#include "profiles/trace/pickle.h"
 #include "profiles/trace/readers/formats.h"
 #include "profiles/trace/readers/torch_names.h"
 #include "profiles/trace/trace_file.h"
@@ -62,11 +63,8 @@ class DumpReader {
       : trace_(trace), groups_(groups), out_(out) {}
 
   void run() {
-    const std::string text = read_trace_file(out_.file);
-    if (text.starts_with('\x80'))
-      throw Error(out_.file +
-                  ": byte 0: a pickle, and loading one runs what is in it; dump JSON "
-                  "(torch._C._distributed_c10d._dump_nccl_trace_json)");
+    std::string text = read_trace_file(out_.file);
+    if (text.starts_with('\x80')) text = json_of_pickle(text, out_.file);
     const JsonTape json = parse_json(text, out_.file);
     json_ = &json;
     if (json.root().kind != JsonNode::Kind::object) fail("a dump is a JSON object");
@@ -76,7 +74,7 @@ class DumpReader {
     if (!entries) return;
     if (entries->kind != JsonNode::Kind::array) fail("entries is no list");
     for (const JsonNode& entry : json.children(*entries)) {
-      if (is_completed(entry) && name_of(entry) == kWrapper)
+      if (is_completed(entry) && call_in(entry) == kWrapper)
         completed_batches_.insert(numbers_of(entry));
       ++number_;
     }
@@ -90,7 +88,7 @@ class DumpReader {
   }
 
  private:
-  static constexpr std::string_view kWrapper = "nccl:coalesced";
+  static constexpr std::string_view kWrapper = "coalesced";
 
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(out_.file + ": entry " + std::to_string(number_) + ": " + what);
@@ -206,8 +204,10 @@ class DumpReader {
     if (entry.kind != JsonNode::Kind::object) fail("no JSON object");
     return text(child(entry, "state"), "state") == "completed";
   }
-  std::string_view name_of(const JsonNode& entry) const {
-    return text(child(entry, "profiling_name"), "profiling_name");
+  // The call in "nccl:all_reduce"; the backend may also be gloo, xccl or one of torchcomms.
+  std::string_view call_in(const JsonNode& entry) const {
+    const std::string_view name = text(child(entry, "profiling_name"), "profiling_name");
+    return name.substr(name.rfind(':') + 1);
   }
   Numbers numbers_of(const JsonNode& entry) {
     const bool transfers = json_->find(entry, "p2p_seq_id") != nullptr;
@@ -215,9 +215,7 @@ class DumpReader {
             transfers ? integer(entry, "p2p_seq_id") : 0};
   }
   void take(const JsonNode& entry) {
-    std::string_view name = name_of(entry);
-    if (const auto colon = name.find(':'); colon != std::string_view::npos)
-      name.remove_prefix(colon + 1);
+    std::string_view name = call_in(entry);
     // NCCL has no barrier; PyTorch's is an all-reduce of one element, "nccl:all_reduce_barrier".
     if (constexpr std::string_view kBarrier = "_barrier"; name.ends_with(kBarrier))
       name.remove_suffix(kBarrier.size());
@@ -227,12 +225,14 @@ class DumpReader {
     const Numbers numbers = numbers_of(entry);
     const bool batched = transfers && completed_batches_.contains(numbers);
     if (!is_completed(entry) && !batched) return leave_out("calls that had not completed");
-    if (name == kWrapper.substr(kWrapper.find(':') + 1)) {
+    if (name == kWrapper) {
       if (!out_.calls.empty()) out_.calls.back().open = false;
       return leave_out("wrappers of coalesced calls");
     }
     if (!transfers && (!known || known->call != TorchCall::collective))
       return leave_out("calls that are not played: " + std::string(name));
+    if (transfers && name.find(sends ? "->" : "<-") == std::string_view::npos)  // of torchcomms
+      return leave_out("sends and receives whose peer the dump does not say");
     TraceEvent event;
     event.position = number_;
     event.name = trace_.name(name);

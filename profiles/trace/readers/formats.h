@@ -43,6 +43,12 @@ inline std::string note_of_roots(std::uint64_t calls) {
   return std::to_string(calls) + " calls have a root that the format does not name: member 0";
 }
 
+// The note of a trace with so many kernels of NCCL whose call is unknown, and why.
+inline std::string note_of_silent_kernels(std::uint64_t kernels, const std::string& why) {
+  return std::to_string(kernels) + " kernels of NCCL " + why +
+         ": they take their time, but send nothing";
+}
+
 // A file's format is recognized from this many of its first bytes.
 inline constexpr std::size_t kTraceHead = 64 << 10;
 bool is_execution_trace(std::string_view head);

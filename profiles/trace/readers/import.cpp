@@ -76,8 +76,8 @@ constexpr TraceFormat kFormats[] = {
     {"param", "PARAM's basic comms trace", import_param, is_param},
     {"simai", "workload text of SimAI and AICB", import_simai, is_simai},
     {"aicb", "log of AICB, CSV", import_aicb, is_aicb},
-    {"inspector", "NCCL Inspector, JSON lines, v4.0 to v4.3", import_inspector, is_inspector},
-    {"flight-recorder", "PyTorch's Flight Recorder, JSON", import_flight_recorder,
+    {"inspector", "NCCL Inspector, JSON lines, v4.0 to v4.4", import_inspector, is_inspector},
+    {"flight-recorder", "PyTorch's Flight Recorder, JSON or pickle", import_flight_recorder,
      is_flight_recorder},
     {"nccl-log", "NCCL's log, NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,COLL", import_nccl_log,
      is_nccl_log},
@@ -181,15 +181,6 @@ std::vector<std::string> trace_files(const std::string& name, const TraceFormat*
   return out;
 }
 
-Trace read_by(const TraceFormat& format, const std::vector<std::string>& files, int ranks) {
-  Trace trace = format.read(files, ranks);
-  if (trace.used > 0) return trace;
-  throw Error(files.front() + ": there is nothing in it that is played" +
-              (format.name == "pytorch-et"
-                   ? "; calls are taken from its record_param_comms, and it has none"
-                   : ""));
-}
-
 }  // namespace
 
 std::uint32_t group_like(const TraceGroup& group, Trace& trace) {
@@ -223,7 +214,7 @@ Trace import_trace(const std::vector<std::string>& given, const std::string& nam
   if (!format)
     throw Error(files.front() + ": the format is none that is known; name it with --format (" +
                 names() + ")");
-  Trace trace = read_by(*format, files, ranks);
+  Trace trace = format->read(files, ranks);
   if (!others.empty())
     trace.notes.push_back(
         "not read, for another format than " + std::string(format->name) + ": " + others.front() +

@@ -21,7 +21,8 @@
 // calls are those that the same thread recorded before, since the last such range, and that have no
 // kernel of their own.
 //
-// A kernel does not name the root of its call. The host's event of the call does ("Rank").
+// A kernel of NCCL that nothing describes takes its time and sends nothing. A call's root is not
+// named by its kernel but by the host's event ("Rank").
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -104,16 +105,15 @@ class KinetoImporter {
       trace_.notes.emplace_back(
           "coalesced collectives are one call of all their tensors here; the ranks' execution "
           "traces have each");
+    if (undescribed_ > 0)
+      trace_.notes.push_back(note_of_silent_kernels(
+          undescribed_,
+          "do not say which call they are ('Collective name', of PyTorch from 2.3 on; the ranks' "
+          "execution traces say it, too)"));
     if (unknown_roots_ > 0) trace_.notes.push_back(note_of_roots(unknown_roots_));
   }
 
  private:
-  struct HostCall {
-    std::int64_t thread = 0, begin = 0, external = 0;
-    TraceEvent event;     // without an execution trace
-    std::string refusal;  // why it cannot be played; an error only if NCCL played it
-  };
-
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(*path_ + ":" + std::to_string(line_) + ":1: " + what);
   }
@@ -165,7 +165,7 @@ class KinetoImporter {
     line_ = line;
     const JsonNode* category = json.find(json.root(), "cat");
     const std::string_view cat = category ? category->text : std::string_view();
-    if (cat != "kernel" && cat != "gpu_memcpy" && cat != "gpu_memset") {
+    if (!is_of_device(cat)) {
       if (take_step(json, cat)) return;
       take_launch(json, cat);
       take_group(json, cat);
@@ -232,7 +232,7 @@ class KinetoImporter {
   }
 
   void take_launch(const JsonTape& json, std::string_view cat) {
-    if (!cat.ends_with("_runtime") && !cat.ends_with("_driver")) return;  // cuda_, xpu_, ...
+    if (!is_launch(cat)) return;
     const JsonNode* args = json.find(json.root(), "args");
     const auto correlation = args ? id(json, *args, "correlation") : std::nullopt;
     if (correlation && *correlation >= 0)
@@ -253,7 +253,7 @@ class KinetoImporter {
   void sort_host() {
     launches_.sort();
     groups_.sort();
-    std::sort(recorded_.begin(), recorded_.end(), [](const HostCall& a, const HostCall& b) {
+    std::sort(recorded_.begin(), recorded_.end(), [](const KinetoCall& a, const KinetoCall& b) {
       return std::pair{a.thread, a.begin} < std::pair{b.thread, b.begin};
     });
   }
@@ -280,7 +280,7 @@ class KinetoImporter {
     if (!args || !name || !name->text.starts_with("record_param_comms")) return;
     const auto external = id(json, *args, "External id");
     if (!external) return;
-    HostCall call{thread_of(json), nanos(json, "ts"), *external, {}, {}};
+    KinetoCall call{thread_of(json), nanos(json, "ts"), *external, {}, {}};
     if (!calls_.empty()) {
       const auto record = id(json, *args, "Record function id");
       if (!record)
@@ -338,12 +338,17 @@ class KinetoImporter {
         }
         calls = calls_of(*group, own);
       }
-      if (calls.empty())
-        fail(calls_.empty()
-                 ? "a kernel of NCCL without 'Collective name'; "
-                   "record with a PyTorch from 2.3 on, or give the ranks' execution traces, too"
-                 : "no event of the host leads from this kernel of NCCL to a call ('External id', "
-                   "'Record function id')");
+      if (calls.empty() && !calls_.empty())
+        fail(
+            "no event of the host leads from this kernel of NCCL to a call ('External id', "
+            "'Record function id')");
+      if (calls.empty()) {
+        kernel.call = false;
+        kernel.event.kind = TraceEvent::Kind::compute;
+        kernel.event.duration = kernel.end - kernel.start;
+        ++undescribed_;
+        continue;
+      }
       for (TraceEvent& call : calls) {
         call.name = kernel.event.name;
         call.position = kernel.event.position;
@@ -366,7 +371,7 @@ class KinetoImporter {
   // Takes the roots of kernels' calls from the host's events of these calls.
   void take_roots() {
     std::map<std::int64_t, std::int32_t> root_of;  // by External id
-    for (const HostCall& call : recorded_)
+    for (const KinetoCall& call : recorded_)
       if (has_root(call.event)) root_of.emplace(call.external, call.event.peer);
     const auto take = [&](TraceEvent& event, const std::optional<std::int64_t>& external) {
       if (!has_root(event) || event.peer >= 0) return;
@@ -387,7 +392,7 @@ class KinetoImporter {
   std::vector<TraceEvent> calls_of(const KinetoRange& group, const std::set<std::int64_t>& own) {
     const std::int64_t from = groups_.end_before(group);
     std::vector<TraceEvent> out;
-    const auto begin = [](const HostCall& call) { return std::pair{call.thread, call.begin}; };
+    const auto begin = [](const KinetoCall& call) { return std::pair{call.thread, call.begin}; };
     auto at = std::ranges::lower_bound(recorded_, std::pair{group.thread, from}, {}, begin);
     for (; at != recorded_.end() && begin(*at) < std::pair{group.thread, group.begin}; ++at) {
       if (own.contains(at->external)) continue;
@@ -557,10 +562,11 @@ class KinetoImporter {
   KinetoLaunches launches_;
   KinetoRanges groups_;  // "nccl:coalesced"
   std::vector<OtherKernel> others_;
-  std::vector<HostCall> recorded_;
+  std::vector<KinetoCall> recorded_;
   KinetoRecords unnumbered_;  // without "Record function id"
   KinetoGroups members_;
   std::uint64_t unknown_roots_ = 0;
+  std::uint64_t undescribed_ = 0;              // kernels of NCCL whose call is unknown
   bool joined_ = false;                        // calls of several tensors are played as one
   std::set<std::int64_t> used_;                // calls of the execution trace that have a kernel
   Times steps_;                                // begin and duration in nanoseconds

@@ -9,11 +9,22 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include "profiles/trace/readers/device_kernels.h"
 
 namespace ghostrank {
+
+// By an event's category ("cat"). The latter names are those of PyTorch up to 1.11.
+inline bool is_of_device(std::string_view category) {
+  constexpr std::string_view kOfDevice[] = {"kernel", "gpu_memcpy", "gpu_memset",
+                                            "Kernel", "Memcpy",     "Memset"};
+  return std::find(std::begin(kOfDevice), std::end(kOfDevice), category) != std::end(kOfDevice);
+}
+inline bool is_launch(std::string_view category) {  // cuda_runtime, xpu_driver, ...
+  return category.ends_with("_runtime") || category.ends_with("_driver") || category == "Runtime";
+}
 
 struct KinetoLaunch {
   std::int64_t correlation = 0, at = 0, thread = 0;

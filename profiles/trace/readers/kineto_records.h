@@ -19,6 +19,12 @@ struct KinetoRecord {
   std::int64_t begin = 0, end = 0, thread = 0, external = 0;  // "External id"
 };
 
+struct KinetoCall {
+  std::int64_t thread = 0, begin = 0, external = 0;
+  TraceEvent event;     // without an execution trace
+  std::string refusal;  // why it cannot be played; an error only if NCCL played it
+};
+
 class KinetoRecords {
  public:
   void clear() { all_.clear(); }

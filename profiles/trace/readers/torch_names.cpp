@@ -40,6 +40,11 @@ constexpr Named kTorchCalls[] = {
     {"alltoall", {TorchCall::collective, Func::all_to_all}},
     {"all_to_all", {TorchCall::collective, Func::all_to_all}},
     {"all_to_all_single", {TorchCall::collective, Func::all_to_all}},
+    // torchcomms
+    {"all_gather_single", {TorchCall::collective, Func::all_gather}},
+    {"reduce_scatter_single", {TorchCall::collective, Func::reduce_scatter}},
+    {"gather_single", {TorchCall::collective, Func::gather}},
+    {"all_to_all_v_single", {TorchCall::collective, Func::all_to_all_v}},
     {"all_to_allv", {TorchCall::collective, Func::all_to_all_v}},
     {"alltoallv", {TorchCall::collective, Func::all_to_all_v}},
     {"gather", {TorchCall::collective, Func::gather}},
@@ -95,8 +100,12 @@ constexpr Type kTypes[] = {
     {"float8_e5m2fnuz", 1},
     {"float8_e8m0fnu", 1},
     {"float4_e2m1fn_x2", 1},
+    {"complexhalf", 4},
+    {"complex32", 4},
     {"complexfloat", 8},
     {"complex64", 8},
+    {"complexdouble", 16},
+    {"complex128", 16},
 };
 
 }  // namespace

@@ -1,13 +1,13 @@
-// NCCL Inspector's JSON lines, v4.0 to v4.3: completed collectives, sends and receives.
+// NCCL Inspector's JSON lines, v4.0 to v4.4: completed collectives, sends and receives.
 //
 //   {"header": {"id": "0x7f", "rank": 2, "n_ranks": 8, ...}, "metadata": {"hostname", "pid", ...},
 //    "coll_perf": {"coll": "AllReduce", "coll_sn": 1407, "coll_msg_size_bytes": 17179869184,
 //                  "coll_exec_time_us": 61974, "event_trace_ts": {"kernel_events": [...]}, ...}}
 //
-// Up to v4.2 every line has header and metadata; in v4.3 a dump_stats line has them for the lines
-// after it. The communicator with most ranks is the job, and its ranks are the job's. The members
-// of other communicators are found through the processes that are in both. Sizes are NCCL's counts:
-// of an all-gather the rank's input, of a reduce-scatter its output.
+// Up to v4.2 every line has header and metadata; from v4.3 on a dump_stats line has them for the
+// lines after it. The communicator with most ranks is the job, and its ranks are the job's. The
+// members of other communicators are found through the processes that are in both. Sizes are NCCL's
+// counts: of an all-gather the rank's input, of a reduce-scatter its output.
 //
 // With event traces (NCCL_INSPECTOR_DUMP_VERBOSE=1) kernels have times.
 #include <algorithm>
@@ -107,11 +107,11 @@ class InspectorReader {
 
   void check_version(const JsonTape& tape, const JsonNode& metadata) const {
     const JsonNode* version = tape.find(metadata, "inspector_output_format_version");
-    constexpr std::string_view kKnown[] = {"v4.0", "v4.1", "v4.2", "v4.3"};
+    constexpr std::string_view kKnown[] = {"v4.0", "v4.1", "v4.2", "v4.3", "v4.4"};
     if (!version ||
         std::find(std::begin(kKnown), std::end(kKnown), version->text) == std::end(kKnown))
       fail("inspector_output_format_version " + quote(version ? version->text : "") +
-           " is not read; v4.0 to v4.3 are");
+           " is not read; v4.0 to v4.4 are");
   }
 
   void take_stats(const JsonTape& tape, const JsonNode& stats) {

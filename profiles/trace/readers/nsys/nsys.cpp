@@ -405,10 +405,10 @@ class Importer {
         "what ties streams together is rebuilt from the kernels' times; idle time of a stream is "
         "kept");
     if (unexplained_ > 0)
-      trace_.notes.push_back(
-          std::to_string(unexplained_) +
-          " kernels of NCCL have no call with a communicator and a size (NVTX's payloads, exported "
-          "with --include-blobs=true): they take their time, but send nothing");
+      trace_.notes.push_back(note_of_silent_kernels(
+          unexplained_,
+          "have no call with a communicator and a size (NVTX's payloads, exported with "
+          "--include-blobs=true)"));
     if (graphs_ > 0)
       trace_.notes.push_back(
           std::to_string(graphs_) +
