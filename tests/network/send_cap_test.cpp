@@ -86,7 +86,7 @@ TEST_F(Namespaces, AnAutomaticDilationFitsTheCap) {
   const std::string job = lab->write_job(kBusyJob);
   const Seen seen = watch(*lab, job +
                                     " -s safety.max_rate_per_nic=300Mbps --allow-unfaithful"
-                                    " -s model.layers='[{parameters: [300000], forward_us: 10, "
+                                    " -s model.layers='[{parameters: [60000], forward_us: 10, "
                                     "backward_us: 20}]' --json " +
                                     lab->file("result.json"));
   EXPECT_GT(seen.windows, 0);
