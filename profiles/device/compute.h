@@ -1,5 +1,5 @@
 // How long a GPU computes: matrix products take FLOPs / (peak of the type * efficiency),
-// memory-bound work takes bytes / bandwidth. The layers of dense transformers on a device with
+// memory-bound work takes bytes / bandwidth. The layers of transformers on a device with
 // multiprocessors are computed kernel by kernel instead (profiles/device/kernels/of_layer.h).
 //
 // Units: FLOPs (a multiply-add is 2), bytes, picoseconds. Errors: Error(usage) if the device lacks
@@ -44,14 +44,14 @@ class ComputeModel {
 double stored_bytes(const JobSpec& spec);
 
 // Whether planners compute attention and dense feed-forward layers of this model kernel by kernel
-// on this device. Experts are computed by FLOPs.
+// on this device. Of experts, Megatron's are, too; others are computed by FLOPs.
 bool computes_by_kernels(const JobSpec& spec);
 
 // How well a job's compute times are founded: those of a measured model, program or trace are
 // measured; times by kernels, and by FLOPs on a device without kernels, are as the device says;
-// those by FLOPs on a device with kernels are assumed, and so are those of types that the device is
-// not calibrated for, and of compression whose costs were not measured on the device. A calibration
-// is of fp8 only if its calibrated_type or its table of products says so.
+// those by FLOPs on a device with kernels and those of experts are assumed, and so are those of
+// types that the device is not calibrated for, and of compression whose costs were not measured on
+// the device. A calibration is of fp8 only if its calibrated_type or its table of products says so.
 Calibration compute_calibration(const JobSpec& spec);
 
 }  // namespace ghostrank

@@ -42,8 +42,8 @@ constexpr std::array kKeys{
         "are taken for the nearest of these",
         3, 20},
     Key{"multiprocessors", KeyType::integer, "0",
-        "of one GPU; with them dense transformers are computed kernel by kernel, else by FLOPs and "
-        "efficiency",
+        "of one GPU; with them dense transformers, and Megatron's experts, are computed kernel by "
+        "kernel, else by FLOPs and efficiency",
         0, 10'000},
     Key{"kernels.matmul", KeyType::number, "0.9",
         "share of the peak that matrix products reach, apart from tiles that do not fill the GPU",

@@ -291,7 +291,7 @@ class Search {
     return in_.given("collectives.groups");
   }
 
-  // Experts are computed by FLOPs (profiles/device/compute.h).
+  // PyTorch's experts are computed by FLOPs (profiles/device/compute.h).
   bool is_idle_without_kernels(std::string_view path) const {
     const bool by_kernels = spec_.model && computes_by_kernels(spec_);
     if (path == "parallel.optimizer_implementation" ||

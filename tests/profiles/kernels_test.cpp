@@ -100,6 +100,72 @@ TEST(LayerKernels, CountTheProductsOfALayer) {
   EXPECT_NEAR(backward / forward, 2, .3);
 }
 
+// Experts of one rank that get as many rows as a dense layer of their width has tokens.
+ExpertShape experts_like(const LayerShape& layer, double here) {
+  const double tokens = static_cast<double>(layer.tokens);
+  return {.count = 8,
+          .top_k = 2,
+          .here = here,
+          .rows = tokens,
+          .routed = tokens / 2,
+          .ffn = static_cast<double>(layer.ffn)};
+}
+
+TEST(ExpertKernels, MultiplyAsADenseLayerOfTheirRowsDoes) {
+  DeviceProfile endless = ten();
+  endless.memory_GBps = 1e9;
+  const KernelModel device = model_of(endless);
+  const LayerShape shape = gpt_layer();
+  const LayerKernels dense = layer_kernels(device, shape);
+  const auto experts = [&](double here) {
+    return expert_kernels(device, shape, experts_like(shape, here)).experts;
+  };
+  for (const auto way : {&KernelTimes::forward, &KernelTimes::input, &KernelTimes::weight}) {
+    const double products = (dense.fc1.*way).seconds + (dense.fc2.*way).seconds;
+    EXPECT_NEAR((experts(1).*way).seconds, products, 1e-3 * products);
+    // Two have half of the rows each; 64 have 32, which do not fill the tiles.
+    EXPECT_GT((experts(64).*way).seconds, 1.3 * (experts(2).*way).seconds);
+  }
+  EXPECT_GT(experts(64).forward.launches, experts(1).forward.launches);
+}
+
+TEST(ExpertKernels, MoveARowForEveryChoiceOfAToken) {
+  DeviceProfile slow = ten();  // 10 GB/s
+  slow.peak_tflops = {{"bfloat16", 1e6}};
+  slow.memory_GBps = 10;
+  LayerShape shape = gpt_layer();
+  shape.bias = shape.dropout = false;
+  const auto bytes = [&](double top_k) {
+    ExpertShape experts = experts_like(shape, 1);
+    experts.top_k = top_k;
+    const ExpertKernels kernels = expert_kernels(model_of(slow), shape, experts);
+    return std::pair{kernels.router.forward.seconds * 10e9, kernels.combine.forward.seconds * 10e9};
+  };
+  const double one = 1024. * 1024 * 2;  // of all routed tokens: half of 2,048, 1,024 wide
+  EXPECT_NEAR(bytes(3).first - bytes(2).first, 2 * one, 1);  // read and written
+  EXPECT_NEAR(bytes(3).second - bytes(2).second, one, 1);    // read
+  EXPECT_NEAR(bytes(2).second, 3 * one + 3 * 2 * one, 1);    // and the sum, and the residual
+}
+
+// Layers with experts on a device with kernels take their time, not that of FLOPs.
+TEST(ExpertKernels, AreThoseOfMegatronsPlans) {
+  const auto seconds = [](const char* efficiency) {
+    const LoadedJob job =
+        load_text(std::string("schema: ghostrank/job/1\nmodel: mixtral-8x7b\n") +
+                  "device: {base: h100-sxm, efficiency: " + efficiency +
+                  "}\nprecision: {parameters: bf16}\ncluster: {nodes: 4}\n"
+                  "parallel: {framework: megatron, tp: 2, ep: 8, sequence_parallel: true}\n"
+                  "fabric: {kind: virtual}\n");
+    Picoseconds all = 0;
+    const Workload workload = plan_workload(job.spec);
+    for (const auto& stream : workload.roles.at(0).iterations.at(0).streams)
+      for (const Op& op : stream)
+        if (op.kind == Op::Kind::compute) all += op.duration;
+    return all;
+  };
+  EXPECT_EQ(seconds("0.4"), seconds("0.2"));
+}
+
 // On a device whose fp8 products are twice as fast and whose memory is endless, linear layers take
 // half of their time and all else as long. The second device has so little memory bandwidth that
 // bytes are all that counts.

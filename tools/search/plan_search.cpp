@@ -252,9 +252,8 @@ Picoseconds least_of(const MegatronPlan& plan) {
   };
   const Picoseconds attention = sum({&times.qkv, &times.core, &times.projection}),
                     dense = sum({&times.fc1, &times.fc2}),
-                    // Forward, and both halves of the backward. Some ranks have less to do if
-                    // routing is uneven.
-      experts = plan.is_uneven() ? 0 : 3 * times.router + sum({&times.experts});
+                    // Some ranks have less to do if routing is uneven.
+      experts = plan.is_uneven() ? 0 : sum({&times.router, &times.experts, &times.combine});
   Picoseconds least = kAnyStep;  // of a part
   for (const Part& part : plan.parts) {
     Picoseconds time = 0;

@@ -18,8 +18,8 @@ Kernels KernelModel::product(double m, double n, double k, double batch, double 
   return product({m, n, k, batch, type_, operands}, stated_, element);
 }
 
-Kernels KernelModel::fp8_product(double m, double n, double k) const {
-  return product({m, n, k, 1, OperandType::fp8, Operands::forward}, stated_fp8_,
+Kernels KernelModel::fp8_product(double m, double n, double k, double batch) const {
+  return product({m, n, k, batch, OperandType::fp8, Operands::forward}, stated_fp8_,
                  bytes_of(OperandType::fp8));
 }
 

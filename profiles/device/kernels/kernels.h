@@ -33,8 +33,8 @@ class KernelModel {
   Kernels product(double m, double n, double k, double batch, double element,
                   Operands operands = Operands::forward) const;
   // A product of a linear layer in fp8: operands of a byte, in rows along k as Hopper needs them,
-  // and a result of two. The device must have a peak of fp8.
-  Kernels fp8_product(double m, double n, double k) const;
+  // and a result of two; `batch` of them. The device must have a peak of fp8.
+  Kernels fp8_product(double m, double n, double k, double batch = 1) const;
   // `element`: bytes of an element, where kernels of this kind differ by it; 0: they do not.
   Kernels memory(double bytes, MemoryKernel kind = MemoryKernel::elementwise,
                  double element = 0) const;

@@ -1,12 +1,15 @@
 #include "profiles/device/kernels/of_layer.h"
 
+#include <cmath>
+
 #include "profiles/device/kernels/element_bytes.h"
 #include "profiles/real.h"
 
 namespace ghostrank {
 namespace {
 
-constexpr double kFp8 = 1;       // bytes
+constexpr double kFp8 = 1;            // bytes
+constexpr double kRowsOfExpert = 16;  // an expert's rows are padded to multiples, as fp8 needs them
 constexpr double kMatrices = 4;  // the fused softmax takes score matrices in batches of so many
 
 class LayerWriter {
@@ -22,12 +25,13 @@ class LayerWriter {
         own_tokens_(real(shape.own_tokens)),
         rows_(real(shape.own_tokens) * hidden_) {}
 
-  // A product of the tokens' rows, `in` wide, to rows `out` wide.
-  KernelTimes product(double in, double out) const {
+  // A product of rows, `in` wide, to rows `out` wide; `batch` of them with a weight each.
+  KernelTimes product(double rows, double in, double out, double batch = 1) const {
     KernelTimes times;
-    times.forward = device_.product(tokens_, out, in, 1, e_, Operands::forward);
-    times.input = device_.product(tokens_, in, out, 1, e_, Operands::input);
-    times.weight = weight(device_.product(out, in, tokens_, 1, e_, Operands::weight), e_, in, out);
+    times.forward = device_.product(rows, out, in, batch, e_, Operands::forward);
+    times.input = device_.product(rows, in, out, batch, e_, Operands::input);
+    times.weight = weight(device_.product(out, in, rows, batch, e_, Operands::weight), e_,
+                          batch * rows, in, out, batch);
     return times;
   }
 
@@ -80,11 +84,76 @@ class LayerWriter {
     return times;
   }
 
+  // The norm; logits of the experts, and each token's choice of them; then a row for each choice.
+  // Backward the rows' gradients are added up per token, and the residual's is.
+  KernelTimes router(const ExpertShape& experts) const {
+    const double logits = experts.routed * experts.count,
+                 rows = experts.routed * experts.top_k * hidden_, tokens = experts.routed * hidden_;
+    KernelTimes times;
+    times.forward = norm(e_) + device_.product(experts.routed, experts.count, hidden_, 1, e_);
+    for (const double bytes : {e_ + kFloat, 2 * kFloat, kFloat + kMaskByte, kFloat + kMaskByte})
+      times.forward += device_.memory(bytes * logits);
+    times.forward += device_.memory(2 * e_ * rows);
+    times.input = device_.memory(e_ * (rows + tokens)) + device_.memory(3 * kFloat * logits) +
+                  device_.product(experts.routed, hidden_, experts.count, 1, e_) +
+                  device_.memory(3 * e_ * tokens) +
+                  device_.memory(3 * e_ * rows_, MemoryKernel::norm_backward, e_) +
+                  device_.memory(3 * e_ * rows_);
+    times.weight = device_.product(experts.count, hidden_, experts.routed, 1, e_) +
+                   device_.memory(2 * e_ * rows_, MemoryKernel::column_sum);
+    return times;
+  }
+
+  // Rows come rank by rank; a rank with several experts sorts them, and sorts them back.
+  KernelTimes experts(const ExpertShape& experts) const {
+    const double gates = shape_.gated ? 2 : 1, inner = experts.rows * experts.ffn;
+    const LinearShape to{
+        .rows = experts.rows, .own_rows = experts.rows, .in = hidden_, .out = gates * experts.ffn},
+        from{.rows = experts.rows, .own_rows = experts.rows, .in = experts.ffn, .out = hidden_};
+    KernelTimes times = linear(to, experts.here) + linear(from, experts.here);
+    // Transformer Engine launches a product for each expert, side by side.
+    for (Kernels* pass : {&times.forward, &times.input, &times.weight})
+      pass->launches *= static_cast<int>(experts.here);
+    times.forward += device_.memory((1 + gates) * e_ * inner);
+    times.input += device_.memory((1 + 2 * gates) * e_ * inner);
+    if (experts.here > 1)
+      for (Kernels* pass : {&times.forward, &times.input})
+        for (int way = 0; way < 2; ++way) *pass += device_.memory(2 * e_ * experts.rows * hidden_);
+    return times;
+  }
+
+  // A token's rows are weighted and added up, then bias, dropout and the residual. Backward each
+  // row gets its gradient, and each weight.
+  KernelTimes combine(const ExpertShape& experts) const {
+    const double rows = experts.routed * experts.top_k * hidden_, tokens = experts.routed * hidden_;
+    KernelTimes times;
+    times.forward =
+        device_.memory(e_ * (rows + tokens)) + device_.memory((3 * e_ + mask()) * rows_);
+    times.input = device_.memory(e_ * (2 * rows + tokens));
+    if (shape_.dropout) times.input += device_.memory((2 * e_ + kMaskByte) * rows_);
+    return times;
+  }
+
+  // The products of experts that every token visits, with the activation between them.
+  KernelTimes shared(double in, double out, bool first) const {
+    const double gates = shape_.gated ? 2 : 1;
+    KernelTimes times = linear({.rows = tokens_,
+                                .own_rows = own_tokens_,
+                                .in = in,
+                                .out = first ? gates * out : out,
+                                .gathers_input = first && gathers(),
+                                .gathers_gradient = !first && gathers()});
+    if (!first) return times;
+    times.forward += device_.memory((1 + gates) * e_ * tokens_ * out);
+    times.input += device_.memory((1 + 2 * gates) * e_ * tokens_ * out);
+    return times;
+  }
+
   KernelTimes core() const { return shape_.fused_attention ? fused_core() : unfused_core(); }
 
   KernelTimes head(double vocabulary) const {
     const double logits = tokens_ * vocabulary;
-    KernelTimes times = product(hidden_, vocabulary);
+    KernelTimes times = product(tokens_, hidden_, vocabulary);
     times.forward += norm(e_);
     // To float32; the largest; minus the largest; exponentials; their sum; divided by the sum.
     for (const double bytes : {e_ + kFloat, kFloat, 2 * kFloat, 2 * kFloat, kFloat, 2 * kFloat})
@@ -98,32 +167,41 @@ class LayerWriter {
   // The products of a linear layer, and the casts of their operands, which Transformer Engine
   // launches between them without the framework's overhead: the host's time is that of the
   // products.
-  KernelTimes linear(const LinearShape& layer) const {
-    if (!shape_.fp8) return product(layer.in, layer.out);
+  // `batch`: of layers alike, which share the rows evenly.
+  KernelTimes linear(const LinearShape& layer, double batch = 1) const {
+    const double rows = in_vectors(layer.rows / batch);
+    if (!shape_.fp8) return product(rows, layer.in, layer.out, batch);
     KernelTimes times;
-    times.forward = device_.fp8_product(tokens_, layer.out, layer.in);
-    times.input = device_.fp8_product(tokens_, layer.in, layer.out);
-    times.weight =
-        weight(device_.fp8_product(layer.out, layer.in, tokens_), kFp8, layer.in, layer.out);
-    const auto add = [&](Kernels& to, const std::vector<double>& kernels) {
-      for (const double bytes : kernels) to.seconds += device_.memory(bytes).seconds;
+    times.forward = device_.fp8_product(rows, layer.out, layer.in, batch);
+    times.input = device_.fp8_product(rows, layer.in, layer.out, batch);
+    times.weight = weight(device_.fp8_product(layer.out, layer.in, rows, batch), kFp8, layer.rows,
+                          layer.in, layer.out, batch);
+    const auto add = [&](Kernels& to, const std::vector<double>& kernels, double times_each = 1) {
+      for (const double bytes : kernels) to.seconds += device_.memory(times_each * bytes).seconds;
     };
     const Fp8Casts casts = fp8_casts(*shape_.fp8, layer, e_);
     add(times.forward, casts.forward);
     add(times.input, casts.input);
     add(times.weight, casts.weight);
-    add(times.cast, casts.once);
+    add(times.cast, casts.once, batch);
     return times;
+  }
+
+  // Rows of an expert are padded to whole vectors; those of a dense layer are what they are.
+  double in_vectors(double rows) const {
+    return rows == tokens_ ? rows : kRowsOfExpert * std::ceil(rows / kRowsOfExpert);
   }
 
   // The weight's gradient, added to its buffer. A product with fused accumulation also reads and
   // writes the buffer: the longer of the product's time and that of all bytes counts. `operand`:
-  // bytes of its elements.
-  Kernels weight(const Kernels& product, double operand, double in, double out) const {
+  // bytes of its elements; `rows`: of all `batch` products together.
+  Kernels weight(const Kernels& product, double operand, double rows, double in, double out,
+                 double batch) const {
+    const double weights = batch * in * out;
     if (!shape_.fused_accumulation)
-      return product + device_.memory((e_ + 2 * shape_.gradient) * in * out);
+      return product + device_.memory((e_ + 2 * shape_.gradient) * weights);
     const Kernels moved =
-        device_.memory(operand * tokens_ * (in + out) + 2 * shape_.gradient * in * out);
+        device_.memory(operand * rows * (in + out) + 2 * shape_.gradient * weights);
     return product.seconds < moved.seconds ? moved : product;
   }
 
@@ -207,6 +285,16 @@ LayerKernels layer_kernels(const KernelModel& device, const LayerShape& shape) {
   const LayerWriter layer(device, shape);
   return {layer.qkv(), layer.core(), layer.row(real(shape.query)), layer.fc1(),
           layer.row(real(shape.ffn))};
+}
+
+ExpertKernels expert_kernels(const KernelModel& device, const LayerShape& shape,
+                             const ExpertShape& experts) {
+  const LayerWriter layer(device, shape);
+  ExpertKernels out{layer.router(experts), layer.experts(experts), layer.combine(experts), {}, {}};
+  if (experts.shared_ffn == 0) return out;
+  out.shared1 = layer.shared(real(shape.hidden), experts.shared_ffn, true);
+  out.shared2 = layer.shared(experts.shared_ffn, real(shape.hidden), false);
+  return out;
 }
 
 KernelTimes head_kernels(const KernelModel& device, const LayerShape& shape,

@@ -1,8 +1,10 @@
-// The kernels that a framework launches for one dense transformer layer, and for the head with its
+// The kernels that a framework launches for one transformer layer, and for the head with its
 // loss: forward, the gradient of the input, the gradient of the weights.
 //
 //   attention   norm, product to queries, keys and values | core | product, bias + dropout + add
 //   ffn         norm, product, activation                        | product, bias + dropout + add
+//   experts     norm, router, rows of each token | rows by expert, both products of every expert
+//               with the activation between them, rows as they came | sum of a token's rows, add
 //
 // The core is unfused (scores in memory: product, softmax, dropout, product) or one fused kernel,
 // which skips the masked half of the scores. Kernels are those of Megatron-LM: bias and activation,
@@ -40,6 +42,9 @@ struct LayerShape {
 struct KernelTimes {
   Kernels forward, input, weight;
   Kernels cast;  // of the weight into fp8, once a step
+  friend KernelTimes operator+(const KernelTimes& a, const KernelTimes& b) {
+    return {a.forward + b.forward, a.input + b.input, a.weight + b.weight, a.cast + b.cast};
+  }
 };
 
 struct LayerKernels {
@@ -47,6 +52,26 @@ struct LayerKernels {
 };
 
 LayerKernels layer_kernels(const KernelModel& device, const LayerShape& shape);
+
+// A layer's experts on one rank, in place of its feed-forward part. Every expert has as many rows.
+struct ExpertShape {
+  double count = 0, top_k = 0;     // experts of the layer, and of a token
+  double here = 0, rows = 0;       // experts of this rank, and rows that they all get together
+  double routed = 0;               // tokens that this rank routes
+  double ffn = 0, shared_ffn = 0;  // widths on this rank; shared_ffn: of all shared experts, or 0
+};
+
+struct ExpertKernels {
+  KernelTimes router;   // before rows travel to the experts
+  KernelTimes experts;  // of this rank
+  KernelTimes combine;  // when they are back
+  KernelTimes shared1, shared2;
+};
+
+// As Megatron-core's all-to-all dispatcher and grouped products launch them, without the fusion of
+// permutations.
+ExpertKernels expert_kernels(const KernelModel& device, const LayerShape& shape,
+                             const ExpertShape& experts);
 
 // `vocabulary`: the part of this rank.
 KernelTimes head_kernels(const KernelModel& device, const LayerShape& shape,

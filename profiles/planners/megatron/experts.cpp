@@ -80,7 +80,7 @@ GpuWork PassWriter::of_rows(const GpuWork& even, const ExpertRouting* routing) c
 void PassWriter::experts_forward(std::uint32_t label, int layer) {
   const ExpertRouting* routing = routing_of(layer);
   const std::uint64_t rows = arriving_rows(routing), h = plan_.model.hidden;
-  compute(label, times_.router);
+  compute(label, times_.router.forward);
   if (plan_.spec->parallel.deduplicated)
     route(Func::all_to_all, groups_.ep, DataType::int32, plan_.experts_here() + 1);
   else
@@ -93,6 +93,7 @@ void PassWriter::experts_forward(std::uint32_t label, int layer) {
   compute(label, casts_ ? times_.experts.cast + products : products);
   route(Func::reduce_scatter, groups_.etp, plan_.activations, rows * h);
   exchange(routing, Cargo::hidden, true);
+  if (times_.combine.forward.time > 0) compute(label, times_.combine.forward);
   if (plan_.model.experts.shared > 0)
     half_forward(feed_forward(label, times_.shared1, times_.shared2));
 }
@@ -103,6 +104,7 @@ void PassWriter::experts_backward(std::uint32_t label, int layer) {
   if (plan_.model.experts.shared > 0)
     half_backward(feed_forward(label, times_.shared1, times_.shared2));
   if (inputs()) {
+    if (times_.combine.input.time > 0) compute(label, times_.combine.input);
     exchange(routing, Cargo::hidden, false);
     route(Func::all_gather, groups_.etp, plan_.activations, rows * h);
   }
@@ -115,7 +117,8 @@ void PassWriter::experts_backward(std::uint32_t label, int layer) {
     exchange(routing, Cargo::weights, true);
     exchange(routing, Cargo::hidden, true);
   }
-  compute(label, (inputs() + weights()) * times_.router);
+  compute(label, (inputs() ? times_.router.input : GpuWork{}) +
+                     (weights() ? times_.router.weight : GpuWork{}));
 }
 
 }  // namespace ghostrank

@@ -137,6 +137,23 @@ void add_kernels(const MegatronPlan& plan, const ComputeModel& device, LayerTime
   times.projection = played(device, kernels.projection);
   times.fc1 = played(device, kernels.fc1);
   times.fc2 = played(device, kernels.fc2);
+  const Experts& e = plan.model.experts;
+  if (e.count == 0) return;
+  const double ffn = real(e.ffn);
+  const ExpertKernels experts = expert_kernels(*device.kernels(), megatron_layer_shape(plan),
+                                               {.count = real(e.count),
+                                                .top_k = real(e.top_k),
+                                                .here = real(plan.experts_here()),
+                                                .rows = real(plan.routed_rows()) * plan.etp,
+                                                .routed = real(plan.routed_tokens()),
+                                                .ffn = ffn / plan.etp,
+                                                .shared_ffn = real(e.shared) * ffn / plan.tp});
+  times.router = played(device, experts.router);
+  times.experts = played(device, experts.experts);
+  times.combine = played(device, experts.combine);
+  if (e.shared == 0) return;
+  times.shared1 = played(device, experts.shared1);
+  times.shared2 = played(device, experts.shared2);
 }
 
 // Times by FLOPs of linear layers on a rank. Casts into fp8 take the time of their bytes.
@@ -237,7 +254,8 @@ LayerTimes times_by_flops(const MegatronPlan& plan, const ComputeModel& device) 
   // A tensor-parallel rank routes its part of the sequence; its experts receive as many rows.
   const double gates = m.gated ? 2 : 1, ffn = real(m.experts.ffn), shard = ffn / plan.etp,
                shared = real(m.experts.shared) * ffn;
-  times.router = time(h, real(m.experts.count));
+  const Picoseconds router = time(h, real(m.experts.count));
+  times.router = {{router}, {router}, {router}, {}};
   times.experts = linear.experts(h, gates * shard) + linear.experts(shard, h);
   times.shared1 = linear.column(h, gates * shared, false);
   times.shared2 = linear.row(shared, h);
@@ -345,8 +363,14 @@ Picoseconds megatron_launch(const MegatronPlan& plan) {
 bool is_host_bound(const MegatronPlan& plan) {
   const LayerTimes times = megatron_layer_times(plan);
   GpuWork layer;
-  for (const WorkTimes* part : {&times.qkv, &times.core, &times.projection, &times.fc1, &times.fc2})
-    layer += part->forward + part->input + part->weight;
+  const auto add = [&](std::initializer_list<const WorkTimes*> parts) {
+    for (const WorkTimes* part : parts) layer += part->forward + part->input + part->weight;
+  };
+  add({&times.qkv, &times.core, &times.projection});
+  if (plan.model.experts.count == 0)
+    add({&times.fc1, &times.fc2});
+  else
+    add({&times.router, &times.experts, &times.combine, &times.shared1, &times.shared2});
   const bool waits = plan.spec->parallel.blocking_wait && plan.tp > 1;
   return static_cast<double>(layer.launching) >
          (waits ? 0 : kHoldsUp) * static_cast<double>(layer.time);

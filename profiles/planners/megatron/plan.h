@@ -111,8 +111,9 @@ struct LayerTimes {
   WorkTimes qkv, core, projection, fc1, fc2;
   WorkTimes down, q_up, kv_up;  // latent attention, instead of qkv
   WorkTimes mtp;                // projection of a multi-token prediction module
-  Picoseconds router = 0;       // forward, and each half of the backward
+  WorkTimes router;             // with all kernels before rows travel, where kernels count
   WorkTimes experts;            // both products of the experts
+  WorkTimes combine;            // when rows are back; nothing by FLOPs
   WorkTimes shared1, shared2;
 };
 // How a plan with fp8 scales its tensors on this device.
