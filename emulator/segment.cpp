@@ -275,12 +275,28 @@ std::string remedy_for(const std::string& reason, const std::string& dilation) {
   return text + ", or accept it with --allow-unfaithful";
 }
 
+namespace {
+
+// How far predicted step times of such a job were from measured ones on its device; of several
+// jobs, of the farthest. 0: unknown.
+double model_error(const JobSpec& spec) {
+  double most = 0;
+  for (std::size_t job = 0; job < std::max<std::size_t>(1, spec.jobs.size()); ++job) {
+    const JobSpec& own = spec.of_job(job);
+    const bool other =
+        own.parallel.framework != Framework::megatron && own.device.step_time_error_others > 0;
+    most = std::max(most, other ? own.device.step_time_error_others : own.device.step_time_error);
+  }
+  return most;
+}
+
+}  // namespace
+
 Fidelity judge(const SegmentSummary& sum, const JobSpec& spec, double dilation, bool wired) {
   Fidelity f;
   f.valid_for = {"bytes", "order"};
   f.assumed_compute = compute_calibration(spec) == Calibration::assumed;
-  if (spec.model && !spec.model->measured && !f.assumed_compute)
-    f.model_error = spec.device.step_time_error;
+  if (spec.model && !spec.model->measured && !f.assumed_compute) f.model_error = model_error(spec);
   const auto valid_for_time = [&] {
     if (!f.assumed_compute) f.valid_for.emplace_back("step_time");
   };

@@ -72,6 +72,10 @@ constexpr std::array kKeys{
         0, 0, "any bf16 fp16 tf32 fp32 fp8"},
     Key{"step_time_error", KeyType::number, "0",
         "mean distance of predicted from measured step times, as a share; 0: unknown", 0, 1},
+    Key{"step_time_error_others", KeyType::number, "0",
+        "likewise of frameworks other than megatron, where runs of these were compared, too; 0: "
+        "step_time_error",
+        0, 1},
     Key{"kernel_error", KeyType::number, "0",
         "likewise of kernels, each predicted from the other measured ones; 0: unknown", 0, 1},
     Key{"source", KeyType::string, "", "where the numbers come from"}};
@@ -92,6 +96,7 @@ void read_kernels(const Settings& settings, DeviceProfile& device) {
   for (const auto& [type, word] : kOperandTypes)
     if (word == settings.text("calibrated_type")) device.calibrated_type = type;
   device.step_time_error = settings.number("step_time_error");
+  device.step_time_error_others = settings.number("step_time_error_others");
   device.kernel_error = settings.number("kernel_error");
   KernelTables tables = read_kernel_tables(settings, device);
   if (tables.empty()) return;

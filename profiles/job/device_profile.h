@@ -39,9 +39,12 @@ struct DeviceProfile {
   Calibration calibration = Calibration::assumed;
   std::optional<OperandType> calibrated_type = {};  // of the products it holds for; empty: of all
   double compute_capability = 9;                    // CUDA's
-  double step_time_error = 0;  // mean relative error of predicted step times; 0: unknown
-  double kernel_error = 0;     // likewise of kernels that were not measured themselves; 0: unknown
-  std::string source;          // where the numbers come from
+  // Mean relative error of predicted step times; 0: unknown. Frameworks launch kernels of their own
+  // between products: those of runs that were fitted say little of another's.
+  double step_time_error = 0;
+  double step_time_error_others = 0;  // of frameworks other than megatron; 0: step_time_error
+  double kernel_error = 0;  // likewise of kernels that were not measured themselves; 0: unknown
+  std::string source;       // where the numbers come from
   std::shared_ptr<const MeasuredKernels> measured;  // null: none
   std::shared_ptr<KernelDemand> demand;  // records which kernels are asked for; null: not recorded
 };

@@ -91,7 +91,8 @@ void drop_calibration(YamlValue& device, const YamlValue& own) {
            key.key == "kernels" || key.key == "calibration";
   };
   if (std::none_of(own.children.begin(), own.children.end(), is_calibrated)) return;
-  for (const char* key : {"calibration", "calibrated_type", "step_time_error", "kernel_error"})
+  for (const char* key : {"calibration", "calibrated_type", "step_time_error",
+                          "step_time_error_others", "kernel_error"})
     remove_key(device, key);
 }
 

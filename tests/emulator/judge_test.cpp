@@ -97,6 +97,24 @@ TEST(Judge, StepTimesOfAssumedComputeAreNotValid) {
     }
 }
 
+TEST(Judge, OtherFrameworksHaveAnErrorOfTheirOwn) {
+  const auto model = std::make_shared<Model>();
+  model->transformer.emplace();
+  JobSpec spec;
+  spec.model = model;
+  spec.fabric.kind = FabricKind::virtual_time;
+  spec.device.multiprocessors = 108;
+  spec.device.calibration = Calibration::fitted;
+  spec.device.step_time_error = 0.05;
+  spec.device.step_time_error_others = 0.12;
+  spec.parallel.framework = Framework::megatron;
+  EXPECT_EQ(judged(SegmentReport{}, spec, 1).model_error, 0.05);
+  spec.parallel.framework = Framework::fsdp;
+  EXPECT_EQ(judged(SegmentReport{}, spec, 1).model_error, 0.12);
+  spec.device.step_time_error_others = 0;
+  EXPECT_EQ(judged(SegmentReport{}, spec, 1).model_error, 0.05);
+}
+
 TEST(Judge, ARunInWhichNoTimePassedIsNotLate) {
   SegmentReport nothing;
   nothing.loop_busy = 1;

@@ -347,11 +347,13 @@ TEST(Calibration, HoldsForTheNumbersThatWereFitted) {
     const DeviceProfile changed = device("{base: h100-sxm, " + std::string(other) + "}");
     EXPECT_EQ(changed.calibration, Calibration::assumed) << other;
     EXPECT_EQ(changed.step_time_error, 0) << other;
+    EXPECT_EQ(changed.step_time_error_others, 0) << other;
   }
   for (const char* other : {"memory_bytes: 0", "name: ours", "efficiency: 0.5"}) {
     const DeviceProfile same = device("{base: h100-sxm, " + std::string(other) + "}");
     EXPECT_EQ(same.calibration, Calibration::fitted) << other;
-    EXPECT_EQ(same.step_time_error, 0.05) << other;
+    EXPECT_EQ(same.step_time_error, 0.06) << other;
+    EXPECT_EQ(same.step_time_error_others, 0.1) << other;
   }
   const DeviceProfile again =
       device("{base: h100-sxm, kernels: {matmul: 0.3}, calibration: fitted}");
