@@ -68,9 +68,11 @@ void PacketNetwork::clear(Picoseconds at, bool with_events) {
   }
 }
 
-PacketNetwork::Connection PacketNetwork::connect(std::span<const Port> path) {
+PacketNetwork::Connection PacketNetwork::connect(std::span<const Port> path,
+                                                 std::optional<std::uint64_t> name) {
   const auto id = static_cast<Connection>(connections_.size());
   ConnectionState& c = connections_.emplace_back();
+  c.name = name.value_or(id);
   c.path.assign(path.begin(), path.end());
   GHOSTRANK_ASSERT(path.size() >= 2);
   for (std::size_t hop = 0; hop < path.size(); ++hop) {
@@ -89,9 +91,10 @@ PacketNetwork::Connection PacketNetwork::connect(std::span<const Port> path) {
 }
 
 void PacketNetwork::draw_patience(Connection id) {
-  RandomBits bits({setup_.seed, id, static_cast<std::uint64_t>(now_)});
+  ConnectionState& c = connections_[id];
+  RandomBits bits({setup_.seed, c.name, static_cast<std::uint64_t>(now_)});
   const auto least = static_cast<double>(setup_.queues.retransmit);
-  connections_[id].patience = static_cast<Picoseconds>(least * (1 + bits.unit()));
+  c.patience = static_cast<Picoseconds>(least * (1 + bits.unit()));
 }
 
 void PacketNetwork::send(Connection connection, std::uint64_t bytes, std::uint32_t message,
@@ -441,7 +444,8 @@ bool PacketNetwork::marks(const PortState& port, const Packet& p) const {
   if (port.queued >= port.mark_to) return true;
   const double share = static_cast<double>(port.queued - port.mark_from) /
                        static_cast<double>(port.mark_to - port.mark_from);
-  RandomBits bits({setup_.seed, p.connection, p.number, p.hop, static_cast<std::uint64_t>(now_)});
+  RandomBits bits({setup_.seed, connections_[p.connection].name, p.number, p.hop,
+                   static_cast<std::uint64_t>(now_)});
   return bits.unit() < share * setup_.queues.mark_most;
 }
 
