@@ -285,6 +285,30 @@ bool PacketNetwork::paused(Connection id) const {
   return std::any_of(path.begin(), path.end(), [&](Port port) { return ports_[port].paused; });
 }
 
+bool PacketNetwork::in_circle(Connection id) const {
+  std::vector<std::vector<Port>> ahead(ports_.size());  // by port: where its packets are now
+  for (Port port = 0; port < ports_.size(); ++port)
+    for (const Ring& ring : ports_[port].rings)
+      for (const std::uint32_t packet : ring.packets) {
+        const Packet& p = store_[packet];
+        std::vector<Port>& to = ahead[connections_[p.connection].path[p.hop - 1]];
+        if (to.empty() || to.back() != port) to.push_back(port);
+      }
+  std::vector<bool> seen(ports_.size());
+  std::vector<Port> found;
+  const auto find = [&](Port port) {
+    if (!seen[port]) found.push_back(port);
+    seen[port] = true;
+  };
+  for (const Port port : connections_[id].path)
+    if (ports_[port].paused) find(port);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!ports_[found[i]].paused || ahead[found[i]].empty()) return false;
+    for (const Port next : ahead[found[i]]) find(next);
+  }
+  return !found.empty();
+}
+
 // ---- Ports ----
 
 // Returns the packet that a switch's port sends next.

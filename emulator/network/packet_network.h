@@ -119,6 +119,8 @@ class PacketNetwork {
   std::optional<Connection> gave_up() const { return gave_up_; }
   // Whether a port on the connection's path is paused now.
   bool paused(Connection id) const;
+  // Whether those are paused for ever: all ports that hold what they have sent are paused, too.
+  bool in_circle(Connection id) const;
   // Forgets all messages, connections and counts. Time 0 is then this time of the curves.
   // `with_events`: also of those of the first ports (Setup::events).
   void clear(Picoseconds at = 0, bool with_events = true);
