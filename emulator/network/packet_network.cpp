@@ -68,9 +68,11 @@ void PacketNetwork::clear(Picoseconds at, bool with_events) {
   }
 }
 
-PacketNetwork::Connection PacketNetwork::connect(std::span<const Port> path) {
+PacketNetwork::Connection PacketNetwork::connect(std::span<const Port> path,
+                                                 std::optional<std::uint64_t> name) {
   const auto id = static_cast<Connection>(connections_.size());
   ConnectionState& c = connections_.emplace_back();
+  c.name = name.value_or(id);
   c.path.assign(path.begin(), path.end());
   GHOSTRANK_ASSERT(path.size() >= 2);
   for (std::size_t hop = 0; hop < path.size(); ++hop) {
@@ -89,9 +91,10 @@ PacketNetwork::Connection PacketNetwork::connect(std::span<const Port> path) {
 }
 
 void PacketNetwork::draw_patience(Connection id) {
-  RandomBits bits({setup_.seed, id, static_cast<std::uint64_t>(now_)});
+  ConnectionState& c = connections_[id];
+  RandomBits bits({setup_.seed, c.name, static_cast<std::uint64_t>(now_)});
   const auto least = static_cast<double>(setup_.queues.retransmit);
-  connections_[id].patience = static_cast<Picoseconds>(least * (1 + bits.unit()));
+  c.patience = static_cast<Picoseconds>(least * (1 + bits.unit()));
 }
 
 void PacketNetwork::send(Connection connection, std::uint64_t bytes, std::uint32_t message,
@@ -282,6 +285,30 @@ bool PacketNetwork::paused(Connection id) const {
   return std::any_of(path.begin(), path.end(), [&](Port port) { return ports_[port].paused; });
 }
 
+bool PacketNetwork::in_circle(Connection id) const {
+  std::vector<std::vector<Port>> ahead(ports_.size());  // by port: where its packets are now
+  for (Port port = 0; port < ports_.size(); ++port)
+    for (const Ring& ring : ports_[port].rings)
+      for (const std::uint32_t packet : ring.packets) {
+        const Packet& p = store_[packet];
+        std::vector<Port>& to = ahead[connections_[p.connection].path[p.hop - 1]];
+        if (to.empty() || to.back() != port) to.push_back(port);
+      }
+  std::vector<bool> seen(ports_.size());
+  std::vector<Port> found;
+  const auto find = [&](Port port) {
+    if (!seen[port]) found.push_back(port);
+    seen[port] = true;
+  };
+  for (const Port port : connections_[id].path)
+    if (ports_[port].paused) find(port);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!ports_[found[i]].paused || ahead[found[i]].empty()) return false;
+    for (const Port next : ahead[found[i]]) find(next);
+  }
+  return !found.empty();
+}
+
 // ---- Ports ----
 
 // Returns the packet that a switch's port sends next.
@@ -441,7 +468,8 @@ bool PacketNetwork::marks(const PortState& port, const Packet& p) const {
   if (port.queued >= port.mark_to) return true;
   const double share = static_cast<double>(port.queued - port.mark_from) /
                        static_cast<double>(port.mark_to - port.mark_from);
-  RandomBits bits({setup_.seed, p.connection, p.number, p.hop, static_cast<std::uint64_t>(now_)});
+  RandomBits bits({setup_.seed, connections_[p.connection].name, p.number, p.hop,
+                   static_cast<std::uint64_t>(now_)});
   return bits.unit() < share * setup_.queues.mark_most;
 }
 

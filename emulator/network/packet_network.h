@@ -38,7 +38,8 @@
 // traffic has one priority. A switch's buffer is divided among its ports beforehand.
 //
 // Events of one time happen in the order in which they were planned, and probabilities are drawn
-// from (seed, packet), so the same calls give the same results.
+// from (seed, connection's name, packet), so the same calls give the same results, also beside
+// others that share no port with them.
 //
 // Units: emulated picoseconds, bytes. Errors: gave_up(). Threading: one owner.
 #pragma once
@@ -91,7 +92,8 @@ class PacketNetwork {
   // The least buffer, in bytes, with which pausing loses nothing at this port.
   static std::uint64_t least_buffer(const LinkSpeed& port, std::uint32_t payload);
 
-  Connection connect(std::span<const Port> path);
+  // `name`: what tells it from others whatever these are; without one it is its number.
+  Connection connect(std::span<const Port> path, std::optional<std::uint64_t> name = {});
   // Sends a message of any size from `at` on, not before now(). Where it is not `counted`, ports
   // count its packets but no message.
   void send(Connection connection, std::uint64_t bytes, std::uint32_t message, Picoseconds at,
@@ -117,6 +119,8 @@ class PacketNetwork {
   std::optional<Connection> gave_up() const { return gave_up_; }
   // Whether a port on the connection's path is paused now.
   bool paused(Connection id) const;
+  // Whether those are paused for ever: all ports that hold what they have sent are paused, too.
+  bool in_circle(Connection id) const;
   // Forgets all messages, connections and counts. Time 0 is then this time of the curves.
   // `with_events`: also of those of the first ports (Setup::events).
   void clear(Picoseconds at = 0, bool with_events = true);
@@ -178,6 +182,7 @@ class PacketNetwork {
     Count count;
   };
   struct ConnectionState {
+    std::uint64_t name = 0;  // for draws
     std::vector<Port> path;
     std::vector<std::uint32_t> ring;                         // in each port
     Picoseconds back = 0;                                    // latency of an answer

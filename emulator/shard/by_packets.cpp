@@ -20,20 +20,26 @@ namespace {
 
 constexpr std::uint32_t kPacketsTarget = kMostTargets - 1;
 
-std::string why_given_up(bool paused, bool links_change) {
+// Why the connection gave up, and what helps. `slowed`: a congestion control slows senders down.
+std::string why_given_up(const PacketNetwork& network, PacketNetwork::Connection connection,
+                         bool slowed, bool links_change) {
   const std::string tries = std::to_string(PacketNetwork::kTries);
-  if (paused)
+  if (network.in_circle(connection))
     return " got no acknowledgement in the time of " + tries +
-           " tries, and ports on its path are paused; ports that pause each other in a circle "
-           "never go on: take routes without a circle or a larger fabric.queues.buffer, or slow "
-           "the senders down (fabric.queues.congestion_control: dcqcn); where there is no circle, "
-           "take a larger fabric.queues.retransmit_us";
+           " tries: ports pause each other in a circle, and none ever goes on; take routes without "
+           "a circle, a larger fabric.queues.buffer or a small fabric.queues.window" +
+           (slowed ? "" : ", or slow senders down (fabric.queues.congestion_control: dcqcn)");
+  if (network.paused(connection))
+    return " got no acknowledgement in the time of " + tries +
+           " tries, while ports on its path were paused for what is slow ahead of them; take a "
+           "larger fabric.queues.retransmit_us or a smaller fabric.queues.buffer";
   return " has sent the same packet " + tries +
          " times, and none was acknowledged; fabric.queues.retransmit_us must exceed a round trip "
          "and the time that a full buffer takes" +
-         (links_change ? ", and so many tries must outlast the time for which an event takes a "
-                         "link down"
-                       : "");
+         (links_change
+              ? ", also on a link that an event slows down, and so many tries must outlast "
+                "the time for which an event takes a link down"
+              : "");
 }
 
 }  // namespace
@@ -101,7 +107,8 @@ void Shard::packets_due(Picoseconds now) {
   }
   if (const auto connection = network.gave_up())
     return fail("fabric.network: packet: a connection from " + by_packets_->name_of(*connection) +
-                why_given_up(network.paused(*connection), links_change_));
+                why_given_up(network, *connection,
+                             static_cast<bool>(spec_.fabric.queues.control->make), links_change_));
   want_packets();
 }
 

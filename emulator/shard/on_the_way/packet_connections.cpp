@@ -24,7 +24,8 @@ std::string PacketConnections::name_of(PacketNetwork::Connection connection) con
 PacketNetwork::Connection PacketConnections::of(const RoutedConnection& connection, Nic from,
                                                 Nic to, std::uint32_t path,
                                                 std::uint32_t queue_pair) {
-  const auto [at, fresh] = known_.try_emplace({connection, path, queue_pair}, 0);
+  const Key key{connection, path, queue_pair};
+  const auto [at, fresh] = known_.try_emplace(key, 0);
   if (!fresh) return at->second;
   const std::uint32_t links = topology_.links();
   std::vector<PacketNetwork::Port> ports{links + static_cast<std::uint32_t>(from.value())};
@@ -35,7 +36,7 @@ PacketNetwork::Connection PacketConnections::of(const RoutedConnection& connecti
   ports.push_back(links + static_cast<std::uint32_t>(nics_) +
                   static_cast<std::uint32_t>(to.value()));
   ends_.emplace_back(from, to);
-  return at->second = network_.connect(ports);
+  return at->second = network_.connect(ports, Hash{}(key));
 }
 
 std::vector<LinkCount> PacketConnections::counts() const {

@@ -138,6 +138,24 @@ TEST(SeveralJobs, ThatShareNoLinkAreAsFastAsAlone) {
   }
 }
 
+// Which packets a queue marks does not depend on the connections of others.
+TEST(SeveralJobs, ThatShareNoPortGetTheSameMarksAsAlone) {
+  SmallJob cluster(12, 1, FabricKind::virtual_time);
+  cluster.spec.cluster.nic = {kRate, kPicosPerMicro};
+  cluster.spec.fabric.network = NetworkModel::packet;
+  SmallJob incast(8, 1, FabricKind::virtual_time);
+  testing::with_sends(incast, {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 0}, {7, 0}});
+  SmallJob job =
+      together(cluster, {{all_reduce_of(4), {0, 1, 2, 3}}, {incast, {4, 5, 6, 7, 8, 9, 10, 11}}});
+  job.spec.run.iterations = 4;
+  const Result result = job.run();
+  std::uint64_t marks = 0;
+  for (const LinkTier& tier : result.network->tiers) marks += tier.queue->marks;
+  EXPECT_GT(marks, 0u);
+  for (const JobReport& one : result.jobs)
+    EXPECT_EQ(seconds_of(one.iterations), seconds_of(one.alone)) << one.name;
+}
+
 // The job with short steps goes on while the other is measured, and all of that is measured.
 TEST(SeveralJobs, AreMeasuredUntilAllHaveEndedWhatWasAsked) {
   SmallJob slow(2, 1, FabricKind::virtual_time), fast = slow;

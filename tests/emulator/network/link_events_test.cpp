@@ -228,6 +228,26 @@ TEST(LinkEvents, ThatLastLongerThanAllTriesEndTheRunWithAReason) {
       << result.interrupted;
 }
 
+// Each NIC is paused until packets of all others have passed the slow link. No advice is already in
+// use, and what it says helps.
+TEST(LinkEvents, ThatPauseNicsForLongerThanAllTriesEndTheRunWithARemedy) {
+  SmallJob job(96, 1, FabricKind::virtual_time);
+  job.spec.cluster.nic = {kNicRate, 6 * kUs};
+  job.spec.cluster.topology = leaf_spine(2, 1);
+  job.spec.fabric.network = NetworkModel::packet;
+  job.spec.fabric.queues.retransmit = 300 * kUs;
+  std::vector<std::pair<int, int>> sends;
+  for (int node = 0; node < 48; ++node) sends.emplace_back(node, node + 48);
+  with_sends(job, sends);
+  with_events(job, {of(job, "spine0-leaf1", 0, JobEvent::kEver, kNicRate / 100)});
+  const std::string why = job.run().interrupted;
+  EXPECT_NE(why.find("take a larger fabric.queues.retransmit_us"), std::string::npos) << why;
+  EXPECT_EQ(why.find("dcqcn"), std::string::npos) << why;
+  EXPECT_EQ(why.find("circle"), std::string::npos) << why;
+  job.spec.fabric.queues.retransmit = 20'000 * kUs;
+  EXPECT_EQ(job.run().interrupted, "");
+}
+
 // ---- The parts ----
 
 TEST(LinkRates, AreThoseOfBothDirections) {

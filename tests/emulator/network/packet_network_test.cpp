@@ -283,6 +283,21 @@ TEST(PacketNetwork, GivesUpWherePortsPauseEachOtherInACircle) {
   while (net.next() < PacketNetwork::kNever && !net.gave_up()) net.play(PacketNetwork::kNever);
   ASSERT_TRUE(net.gave_up());
   EXPECT_TRUE(net.paused(*net.gave_up()));
+  EXPECT_TRUE(net.in_circle(*net.gave_up()));
+}
+
+// Of a hundred NICs each is paused until a slow port has sent a packet of every other one.
+TEST(PacketNetwork, GivesUpWherePortsArePausedForLongAndKnowsThatThisIsNoCircle) {
+  constexpr Port kSenders = 100;
+  QueueSpec q = queues(true);
+  q.buffer = 20 * kPayload;
+  PacketNetwork net = network(kSenders + 1, q, kWire, {{kSenders, 100 * kPsPerByte}});
+  for (Port nic = 0; nic < kSenders; ++nic)
+    net.send(net.connect(std::vector<Port>{nic, kSenders}), 2000 * std::uint64_t{kPayload}, nic, 0);
+  while (net.next() < PacketNetwork::kNever && !net.gave_up()) net.play(PacketNetwork::kNever);
+  ASSERT_TRUE(net.gave_up());
+  EXPECT_TRUE(net.paused(*net.gave_up()));
+  EXPECT_FALSE(net.in_circle(*net.gave_up()));
 }
 
 // Of random networks: every message comes once and in order; with pauses nothing is lost; the same
