@@ -21,8 +21,8 @@ void LinkTraffic::add_calls(const RoutedConnection& connection, const NicPair& n
     const LedgerCell part = known ? LedgerCell{own.bytes * times, own.messages * times}
                                   : share_of(whole, pair, pairs.count);
     knows_pairs_ &= known && (pairs.split || own.bytes == edge.by_pair[0].bytes);
-    const Path path = topology.path(
-        nics.source, nics.target, topology.choose(connection, nics.source, nics.target, 0, pair));
+    const Path path = topology.path(nics.source, nics.target,
+                                    topology.choose(connection, nics.source, nics.target, 0, pair));
     for (int i = 0; i < path.links; ++i) add(path.link[i], part);
   }
 }

@@ -64,8 +64,10 @@ class LinkTraffic {
   // By link. Whoever takes what was counted leaves zeros.
   std::vector<LinkCount>& links() { return links_; }
   const std::vector<LinkCount>& links() const { return links_; }
+  // What is added is, in part, an estimate from now on.
+  void add_estimates() { estimates_ = true; }
   // Whether every message is counted on the links that it takes, not on an equal share of several.
-  bool is_exact() const { return cluster_.topology().one_path() && knows_pairs_; }
+  bool is_exact() const { return cluster_.topology().one_path() && knows_pairs_ && !estimates_; }
 
  private:
   // One of `of` equal shares.
@@ -77,6 +79,7 @@ class LinkTraffic {
   const Cluster& cluster_;
   std::vector<LinkCount> links_;
   bool knows_pairs_ = true;  // which queue pairs carry which messages
+  bool estimates_ = false;
 };
 
 }  // namespace ghostrank

@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-
 namespace ghostrank {
 namespace {
 
@@ -271,7 +270,11 @@ void TrafficPlanner::add_notes(CollectiveTraffic& row, const Call& call, const A
   const Op& op = *ops_.at(call);
   const Collective& c = schedules_.get(call.group, op).schedule->collective();
   row.buffer_bytes += times * call_elements(c) * c.element_bytes;
-  if (!use.ends->exact()) row.estimate = use.ends->estimate();
+  const bool estimated = !use.ends->exact();
+  if (estimated) {
+    row.estimate = use.ends->estimate();
+    links_.add_estimates();
+  }
   const std::vector<Ends::Edge> edges =
       scheme_traffic(spec_, workload_, op, *use.ends, c, work_elements(c, 0));
   const auto leaves = [&](const Ends::Edge& edge) {
@@ -302,8 +305,8 @@ void TrafficPlanner::add_notes(CollectiveTraffic& row, const Call& call, const A
       add_between(row, way, nics, {edge.bytes, edge.messages}, egress, times);
       const bool copies =
           copies_ && (edge.copies > 0 || cluster_.topology().is_switch(nics.source));
-      if (copies && same.receivers > 1)
-        copied_bytes_[{nics.source, nics.target}] += edge.bytes * times;
+      if (estimated || (copies && same.receivers > 1))
+        unsure_bytes_[{nics.source, nics.target}] += edge.bytes * times;
       std::map<std::uint32_t, LedgerCell> of_edge;
       links_.along(
           way, nics, {edge.bytes * times, edge.messages * times},
@@ -472,8 +475,8 @@ Picoseconds TrafficPlanner::busiest_leaf() const {
   std::map<std::uint32_t, std::uint64_t> sent, received;
   for (const auto& [nics, sum] : pairs_) {
     if (topology.paths(nics.first, nics.second) == 0 || topology.is_switch(nics.first)) continue;
-    const auto copied = copied_bytes_.find(nics);  // which may share these links
-    const std::uint64_t alone = sum.bytes - (copied == copied_bytes_.end() ? 0 : copied->second);
+    const auto unsure = unsure_bytes_.find(nics);
+    const std::uint64_t alone = sum.bytes - (unsure == unsure_bytes_.end() ? 0 : unsure->second);
     sent[topology.leaf_of(nics.first)] += alone;
     received[topology.leaf_of(nics.second)] += alone;
   }

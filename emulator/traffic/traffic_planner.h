@@ -153,7 +153,8 @@ class TrafficPlanner {
   // By kind of group, which may choose the algorithm, and call, whose `group` is a layout.
   std::map<std::pair<std::uint16_t, Call>, std::unique_ptr<Walked>> walked_;
   std::map<std::pair<Nic, Nic>, LedgerCell> pairs_;
-  std::map<std::pair<Nic, Nic>, std::uint64_t> copied_bytes_;  // of these, notes to many
+  // Of these, what may need less of links: notes to many, which may share them, and estimates.
+  std::map<std::pair<Nic, Nic>, std::uint64_t> unsure_bytes_;
   struct BothWays {
     std::uint64_t sent = 0, taken = 0;  // bytes
   };

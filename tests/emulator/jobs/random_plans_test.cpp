@@ -195,6 +195,26 @@ TEST(RandomPlans, SendWhatWasPlannedAndKeepTheirBounds) {
   EXPECT_GE(played, jobs / 2);
 }
 
+// A plan counts a tree of switches for every communicator; here most do not get one, and add up
+// around a ring, which loads other links.
+TEST(Plans, KeepTheirBoundsWhereTreesAreOnlyAssumed) {
+  LoadedJob job = test::load_text(
+      "schema: ghostrank/job/1\n"
+      "parallel: {framework: megatron, pp: 2, dp: 8, global_batch: 8}\n"
+      "model: {kind: transformer, layers: 2, hidden: 256, heads: 8, ffn: 1024, sequence: 128, "
+      "vocabulary: 2048}\n"
+      "device: {peak_tflops: {bf16: 1000}, efficiency: 1, memory_GBps: 3000}\n"
+      "precision: {parameters: bf16}\n"
+      "cluster: {nodes: 16, gpus_per_node: 1, nics_per_node: 1, nic: {rate: 400Gbps, latency_us: "
+      "1}, topology: {kind: leaf_spine, oversubscription: 4, leaves: 16, routing: static}}\n"
+      "collectives: {library: generic, allreduce: sharp}\n"
+      "fabric: {kind: virtual}\n"
+      "run: {warmup: 1, iterations: 2}\n");
+  const TrafficPlan plan = plan_traffic(job.spec, plan_workload(job.spec));
+  EXPECT_GT(plan.step_seconds_at_least, 0);
+  EXPECT_GE(mean_seconds(testing::play(job).iterations), plan.step_seconds_at_least * (1 - 1e-9));
+}
+
 // Bytes of fp8 are gathered, and largest elements reduced, as they are.
 TEST(Fp8Plans, MoveRealDataRight) {
   for (const char* recipe : {"delayed", "tensorwise"})
