@@ -134,8 +134,9 @@ class Search {
     const YamlValue& device = *in_.at("device").raw;
     if (!device.is_map() || !device.find("base")) return;
     const bool by_kernels = computes_by_kernels(spec_),
-               by_flops = !by_kernels || spec_.model->transformer->experts.count > 0 ||
-                          spec_.parallel.framework == Framework::kfac;
+               by_flops = !by_kernels || spec_.parallel.framework == Framework::kfac ||
+                          (spec_.model->transformer->experts.count > 0 &&
+                           spec_.parallel.framework != Framework::megatron);
     if (!by_flops && device.find("efficiency"))
       notes_.add(" where compute is by kernels", "device.efficiency");
     const YamlValue* kernels = device.find("kernels");

@@ -105,15 +105,14 @@ class LayerWriter {
   }
 
   // Rows come rank by rank; a rank with several experts sorts them, and sorts them back.
+  // Transformer Engine launches the products of all experts side by side from one call, so the
+  // framework's overhead is that of one.
   KernelTimes experts(const ExpertShape& experts) const {
     const double gates = shape_.gated ? 2 : 1, inner = experts.rows * experts.ffn;
     const LinearShape to{
         .rows = experts.rows, .own_rows = experts.rows, .in = hidden_, .out = gates * experts.ffn},
         from{.rows = experts.rows, .own_rows = experts.rows, .in = experts.ffn, .out = hidden_};
     KernelTimes times = linear(to, experts.here) + linear(from, experts.here);
-    // Transformer Engine launches a product for each expert, side by side.
-    for (Kernels* pass : {&times.forward, &times.input, &times.weight})
-      pass->launches *= static_cast<int>(experts.here);
     times.forward += device_.memory((1 + gates) * e_ * inner);
     times.input += device_.memory((1 + 2 * gates) * e_ * inner);
     if (experts.here > 1)

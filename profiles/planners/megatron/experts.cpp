@@ -69,12 +69,13 @@ std::uint64_t PassWriter::arriving_rows(const ExpertRouting* routing) const {
   return routing->rows[ep_rank_] * plan_.ep;
 }
 
-// The experts' time, if it is `even` for equally many rows.
+// The experts' time, if it is `even` for equally many rows. Their kernels are as many.
 GpuWork PassWriter::of_rows(const GpuWork& even, const ExpertRouting* routing) const {
   if (!routing) return even;
   return {static_cast<Picoseconds>(static_cast<double>(even.time) *
                                    static_cast<double>(arriving_rows(routing)) /
-                                   static_cast<double>(plan_.routed_rows()))};
+                                   static_cast<double>(plan_.routed_rows())),
+          even.launching};
 }
 
 void PassWriter::experts_forward(std::uint32_t label, int layer) {

@@ -362,18 +362,20 @@ Picoseconds megatron_launch(const MegatronPlan& plan) {
 
 bool is_host_bound(const MegatronPlan& plan) {
   const LayerTimes times = megatron_layer_times(plan);
-  GpuWork layer;
+  GpuWork all;
   const auto add = [&](std::initializer_list<const WorkTimes*> parts) {
-    for (const WorkTimes* part : parts) layer += part->forward + part->input + part->weight;
+    for (const WorkTimes* part : parts) all += part->forward + part->input + part->weight;
   };
-  add({&times.qkv, &times.core, &times.projection});
-  if (plan.model.experts.count == 0)
-    add({&times.fc1, &times.fc2});
-  else
-    add({&times.router, &times.experts, &times.combine, &times.shared1, &times.shared2});
+  for (std::uint64_t l = 0; l < plan.model.layers; ++l) {
+    add({&times.qkv, &times.core, &times.projection});
+    if (plan.model.has_experts(l))
+      add({&times.router, &times.experts, &times.combine, &times.shared1, &times.shared2});
+    else
+      add({&times.fc1, &times.fc2});
+  }
   const bool waits = plan.spec->parallel.blocking_wait && plan.tp > 1;
-  return static_cast<double>(layer.launching) >
-         (waits ? 0 : kHoldsUp) * static_cast<double>(layer.time);
+  return static_cast<double>(all.launching) >
+         (waits ? 0 : kHoldsUp) * static_cast<double>(all.time);
 }
 
 }  // namespace ghostrank

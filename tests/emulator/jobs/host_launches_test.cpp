@@ -53,5 +53,19 @@ TEST(HostLaunches, RunAheadOfCallsUnlessTheHostWaitsForThem) {
   EXPECT_EQ(step_seconds(small_job("0", "100", waiting)), calls);
 }
 
+// The host launches an expert's kernels whether they have many rows or few.
+TEST(HostLaunches, AreThoseOfExpertsHoweverRowsAreSpread) {
+  const auto step = [](const std::string& routing) {
+    std::string text = small_job("50", "0", "ep: 2" + routing);
+    const std::string ffn = "ffn: 1024, ";
+    text.replace(text.find(ffn), ffn.size(), ffn + "experts: {count: 4, top_k: 2, ffn: 1024}, ");
+    return step_seconds(text);
+  };
+  const double even = step("");
+  EXPECT_EQ(step(", expert_load: [1, 1, 1, 1]"), even);
+  EXPECT_GE(step(", expert_load: [1, 1, 1, 1.2]"), even);
+  EXPECT_GE(step(", expert_imbalance: 0.3"), even);
+}
+
 }  // namespace
 }  // namespace ghostrank

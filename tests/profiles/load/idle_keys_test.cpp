@@ -510,6 +510,7 @@ TEST(IdleKeys, OfTheDeviceAreNotedWhereTheJobGivesThem) {
             Lines{"no effect where compute is not by kernels: device.kernels.matmul, "
                   "device.kernels.memory"});
   EXPECT_EQ(notes_of(experts, efficiency), Lines{});
+  EXPECT_EQ(notes_of(experts, efficiency, "parallel: {framework: megatron}\n"), idle);
   EXPECT_EQ(notes_of(experts, matmul), Lines{});
   EXPECT_EQ(notes_of(gpt, "device={base: h100-sxm, multiprocessors: 0, efficiency: 0.9}"), Lines{});
 }
