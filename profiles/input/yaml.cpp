@@ -14,6 +14,20 @@
 namespace ghostrank {
 namespace {
 
+// Bytes of the UTF-8 character that `text` begins with; 0: of none.
+std::size_t utf8_size(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  const std::size_t size = lead < 0x80                   ? 1
+                           : lead >= 0xc2 && lead < 0xe0 ? 2
+                           : lead >= 0xe0 && lead < 0xf0 ? 3
+                           : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                         : 0;
+  if (size > text.size()) return 0;
+  for (std::size_t i = 1; i < size; ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
+  return size;
+}
+
 // Builds the tree from parser events; the open lists and maps form a stack.
 class TreeBuilder : public YAML::EventHandler {
  public:
@@ -190,9 +204,15 @@ YamlValue* YamlValue::find(std::string_view name) {
 std::string quote(std::string_view text) {
   constexpr std::size_t kLongest = 60;
   std::string out = "'";
-  for (const char c : text.substr(0, kLongest))
-    out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return out + (text.size() > kLongest ? "…'" : "'");
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t size = utf8_size(text.substr(at));
+    if (at + std::max<std::size_t>(size, 1) > kLongest) break;
+    const bool shown = size > 1 || (size == 1 && text[at] >= 0x20 && text[at] != 0x7f);
+    out += shown ? text.substr(at, size) : "?";
+    at += std::max<std::size_t>(size, 1);
+  }
+  return out + (at < text.size() ? "…'" : "'");
 }
 
 std::string description(const YamlValue& value) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "profiles/trace/trace_file.h"
@@ -60,6 +61,11 @@ class JsonTape {
     const std::vector<JsonNode>* nodes_;
     std::uint32_t from_, to_;
   };
+
+  JsonTape() = default;
+  // Of values that are no text. `own`: characters that the nodes refer to.
+  JsonTape(std::vector<JsonNode> nodes, std::vector<char> own)
+      : nodes_(std::move(nodes)), own_(std::move(own)) {}
 
   const JsonNode& root() const { return nodes_.front(); }
   Children children(const JsonNode& of) const { return {&nodes_, of}; }  // a scalar has none

@@ -218,10 +218,15 @@ class Ordering {
       return std::string(name_of(one.func)) + " of " + std::to_string(one.stated) + " bytes" +
              (has_root(one.func) ? ", root rank " + to_string(member(group, one.peer)) : "");
     };
-    fail(r, event,
-         "call " + std::to_string(k + 1) + " of communicator " + name_of_group(group) + " is " +
-             text(b) + " but " + position_text(trace_, trace_.given[r0], a) + " has " + text(a) +
-             "; give the traces of one step of one job");
+    const bool uneven = trace_.format == "flight-recorder" && a.func == Func::all_to_all &&
+                        b.func == Func::all_to_all;
+    fail(
+        r, event,
+        "call " + std::to_string(k + 1) + " of communicator " + name_of_group(group) + " is " +
+            text(b) + " but " + position_text(trace_, trace_.given[r0], a) + " has " + text(a) +
+            (uneven ? "; it is uneven, and this format does not say how: give the ranks' execution "
+                      "traces"
+                    : "; give the traces of one step of one job"));
   }
 
   // Refuses a call or a message whose two ends are of different steps.

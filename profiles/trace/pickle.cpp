@@ -1,14 +1,14 @@
 // The instructions are those of protocols 2 to 5 (Python's pickletools lists them) that make plain
 // values. They work on a stack; `marks` are heights of it at which a list's or a dictionary's items
 // begin. A value may be used in several places, so the values form a graph, which may even have
-// cycles: write() bounds it.
+// cycles: measure() bounds it before build() follows it.
 #include "profiles/trace/pickle.h"
 
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <unordered_map>
+#include <deque>
+#include <string>
 #include <vector>
 
 #include "profiles/error.h"
@@ -16,39 +16,59 @@
 namespace ghostrank {
 namespace {
 
-// Values that are used in several places make the JSON longer than the pickle: the names of fields,
-// and frames of stacks.
-constexpr std::size_t kMostJsonPerByte = 256, kLeastJson = 1 << 20;
+constexpr std::size_t kBytesPerNode = 2, kLeastNodes = 1 << 16;
+constexpr std::size_t kMostTextPerByte = 16, kLeastText = 4 << 20;
 constexpr int kDeepestPickle = 64;
+constexpr std::uint32_t kNoItem = 0xffffffff;
 
+// A pickle's byte may make a value, so they are small.
 struct Value {
+  struct Span {
+    std::uint32_t from, to;
+  };
   enum class Kind : std::uint8_t { none, boolean, integer, real, text, list, dictionary };
   Kind kind = Kind::none;
-  std::int64_t integer = 0;
-  double real = 0;
-  std::string_view text;
-  std::vector<std::uint32_t> items;  // of a dictionary: key, value, key, value, ...
+  std::uint32_t begin = 0;  // byte of its instruction
+  union {
+    std::int64_t integer = 0;
+    double real;
+    Span span;  // text: first byte, length; list, dictionary: first and last item
+  };
 };
+static_assert(sizeof(Value) == 16);
 using Kind = Value::Kind;
+
+struct PickleItem {  // a dictionary's are key, value, key, value, ...
+  std::uint32_t value = 0, next = kNoItem;
+};
 
 class PickleReader {
  public:
-  PickleReader(std::string_view bytes, const std::string& path)
-      : bytes_(bytes), path_(path), longest_(kLeastJson + kMostJsonPerByte * bytes.size()) {}
+  PickleReader(std::string_view bytes, const std::string& path, std::string_view unread)
+      : bytes_(bytes), path_(path), unread_(unread) {
+    if (bytes.size() >= kNoItem) fail("a pickle of more than 4 GiB; dump JSON");
+  }
 
-  std::string run() {
+  JsonTape run() {
     while (step()) {
     }
     if (stack_.size() != 1 || !marks_.empty()) fail("the pickle ends without its one value");
-    std::string out;
-    write(stack_.front(), 0, out);
-    return out;
+    if (at_ < bytes_.size()) {
+      begin_ = at_;
+      fail("data behind the end of the pickle; remove it");
+    }
+    measure(stack_.front(), 0);
+    nodes_.reserve(count_);
+    digits_.reserve(digits_count_);
+    build(stack_.front(), {});
+    return {std::move(nodes_), std::move(digits_)};
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const {
-    throw Error(path_ + ": byte " + std::to_string(begin_) + ": " + what);
+  [[noreturn]] void fail_at(std::size_t byte, const std::string& what) const {
+    throw Error(path_ + ": byte " + std::to_string(byte) + ": " + what);
   }
+  [[noreturn]] void fail(const std::string& what) const { fail_at(begin_, what); }
 
   std::string_view take(std::uint64_t length) {
     if (length > bytes_.size() - at_) fail("the pickle is cut off");
@@ -65,58 +85,85 @@ class PickleReader {
   }
 
   Value& push(Kind kind) {
-    if (values_.size() == UINT32_MAX) fail("more than 2^32 values");
     stack_.push_back(static_cast<std::uint32_t>(values_.size()));
-    values_.emplace_back().kind = kind;
-    return values_.back();
+    Value& value = values_.emplace_back();
+    value.kind = kind;
+    value.begin = static_cast<std::uint32_t>(begin_);
+    if (kind == Kind::list || kind == Kind::dictionary) value.span = {kNoItem, kNoItem};
+    return value;
   }
   void push_integer(std::int64_t value) { push(Kind::integer).integer = value; }
   void push_text(std::uint64_t length) {
-    const std::string_view text = take(length);
-    push(Kind::text).text = text;
+    take(length);
+    const std::size_t from = at_ - length;
+    push(Kind::text).span = {static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(length)};
   }
-  // An integer of `size` bytes in two's complement.
-  void push_long(std::size_t size) {
-    if (size > 8) fail("an integer of more than 64 bits");
-    const std::uint64_t bits = number(size);
-    const int unused = static_cast<int>(64 - 8 * size);
-    push_integer(size == 0 ? 0 : static_cast<std::int64_t>(bits << unused) >> unused);
-  }
-  // The last `count` values become one array.
-  void push_tuple(std::size_t count) {
-    std::vector<std::uint32_t> items = pop(count);
-    push(Kind::list).items = std::move(items);
+  // An integer of `size` bytes in two's complement; one of more than 64 bits as the nearest double.
+  void push_long(std::uint64_t size) {
+    if (size <= 8) {
+      const std::uint64_t bits = number(size);
+      const int unused = static_cast<int>(64 - 8 * size);
+      return push_integer(size == 0 ? 0 : static_cast<std::int64_t>(bits << unused) >> unused);
+    }
+    const std::string_view digits = take(size);
+    const bool negative = static_cast<unsigned char>(digits.back()) >= 0x80;
+    double sum = 0;
+    for (std::size_t i = size; i-- > 0;) {
+      const auto digit = static_cast<unsigned char>(digits[i]);
+      sum = sum * 256 + (negative ? 255 - digit : digit);
+    }
+    push(Kind::real).real = negative ? -sum - 1 : sum;
   }
 
   // The stack's least height: what lies below belongs to an unfinished list.
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
-  std::vector<std::uint32_t> pop(std::size_t count) {
+  void need(std::size_t count) const {
     if (stack_.size() < floor() + count) fail("the stack has no value for this instruction");
-    std::vector<std::uint32_t> out(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
-    stack_.resize(stack_.size() - count);
-    return out;
   }
-  std::vector<std::uint32_t> pop_to_mark() {
+  // The number of values since the last mark, which it takes.
+  std::size_t since_mark() {
     if (marks_.empty()) fail("the items have no beginning");
-    std::vector<std::uint32_t> out = pop(stack_.size() - marks_.back());
+    const std::size_t count = stack_.size() - marks_.back();
     marks_.pop_back();
-    return out;
+    return count;
   }
-  void add(Kind kind, const std::vector<std::uint32_t>& items) {
-    if (stack_.size() <= floor() || values_[stack_.back()].kind != kind)
+  // Moves the last `count` values of the stack behind the items.
+  void move_items(std::size_t count, Value::Span& items) {
+    for (std::size_t i = stack_.size() - count; i < stack_.size(); ++i) {
+      const auto index = static_cast<std::uint32_t>(items_.size());
+      (items.from == kNoItem ? items.from : items_[items.to].next) = index;
+      items.to = index;
+      items_.push_back({stack_[i]});
+    }
+    stack_.resize(stack_.size() - count);
+  }
+  // The last `count` values become one array.
+  void push_tuple(std::size_t count) {
+    need(count);
+    Value::Span items{kNoItem, kNoItem};
+    move_items(count, items);
+    push(Kind::list).span = items;
+  }
+  void add(Kind kind, std::size_t count) {
+    need(count);
+    const std::size_t height = stack_.size() - count;
+    if (height <= floor() || values_[stack_[height - 1]].kind != kind)
       fail("items of something that is no list or dictionary");
-    if (kind == Kind::dictionary && items.size() % 2 != 0) fail("a key without a value");
-    auto& all = values_[stack_.back()].items;
-    all.insert(all.end(), items.begin(), items.end());
+    if (kind == Kind::dictionary && count % 2 != 0) fail("a key without a value");
+    move_items(count, values_[stack_[height - 1]].span);
   }
+  // Writers number values from 0, so a number is below the bytes of the pickle.
   void remember(std::uint64_t name) {
     if (stack_.size() <= floor()) fail("there is no value to remember");
+    if (name > bytes_.size()) fail("value " + std::to_string(name) + " to remember of fewer");
+    if (name >= memo_.size()) memo_.resize(name + 1, kNoItem);
+    remembered_ += memo_[name] == kNoItem;
     memo_[name] = stack_.back();
   }
   void recall(std::uint64_t name) {
-    const auto at = memo_.find(name);
-    if (at == memo_.end()) fail("value " + std::to_string(name) + " is not known");
-    stack_.push_back(at->second);
+    if (name >= memo_.size() || memo_[name] == kNoItem)
+      fail("value " + std::to_string(name) + " is not known");
+    stack_.push_back(memo_[name]);
   }
 
   // Returns false at the end.
@@ -149,6 +196,9 @@ class PickleReader {
       case 0x8a:
         push_long(number(1));
         break;
+      case 0x8b:
+        push_long(number(4));
+        break;
       case 'G': {
         std::uint64_t bits = 0;
         for (const char c : take(8)) bits = bits << 8 | static_cast<unsigned char>(c);
@@ -178,25 +228,23 @@ class PickleReader {
       case 0x87:
         push_tuple(code - 0x84U);
         break;
-      case 't': {
-        std::vector<std::uint32_t> items = pop_to_mark();
-        push(Kind::list).items = std::move(items);
+      case 't':
+        push_tuple(since_mark());
         break;
-      }
       case '(':
-        marks_.push_back(stack_.size());
+        marks_.push_back(static_cast<std::uint32_t>(stack_.size()));
         break;
       case 'a':
-        add(Kind::list, pop(1));
+        add(Kind::list, 1);
         break;
       case 'e':
-        add(Kind::list, pop_to_mark());
+        add(Kind::list, since_mark());
         break;
       case 's':
-        add(Kind::dictionary, pop(2));
+        add(Kind::dictionary, 2);
         break;
       case 'u':
-        add(Kind::dictionary, pop_to_mark());
+        add(Kind::dictionary, since_mark());
         break;
       case 'q':
         remember(number(1));
@@ -205,7 +253,7 @@ class PickleReader {
         remember(number(4));
         break;
       case 0x94:
-        remember(memo_.size());
+        remember(remembered_);
         break;
       case 'h':
         recall(number(1));
@@ -222,87 +270,124 @@ class PickleReader {
     return true;
   }
 
-  void write_text(std::string_view text, std::string& out) const {
-    constexpr std::string_view kHex = "0123456789abcdef";
-    out += '"';
-    for (const char c : text) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (byte < 0x20) {
-        out += "\\u00";
-        out += kHex[byte >> 4];
-        out += kHex[byte & 15];
-        continue;
-      }
-      if (c == '"' || c == '\\') out += '\\';
-      out += c;
-    }
-    out += '"';
+  std::string_view text_of(const Value& value) const {
+    return bytes_.substr(value.span.from, value.span.to);
   }
 
-  void write(std::uint32_t at, int depth, std::string& out) const {
-    if (depth > kDeepestPickle || out.size() > longest_)
-      fail("values nested more than " + std::to_string(kDeepestPickle) + " deep, or more than " +
-           std::to_string(longest_) + " bytes of them");
+  // Calls `take(key, item)` for every item that is read; a list's have no key.
+  template <class Take>
+  void for_each_item(const Value& value, const Take& take) const {
+    for (std::uint32_t i = value.span.from; i != kNoItem; i = items_[i].next) {
+      const Value* key = nullptr;
+      if (value.kind == Kind::dictionary) {
+        key = &values_[items_[i].value];
+        i = items_[i].next;
+        if (key->kind == Kind::text && text_of(*key) == unread_) continue;
+      }
+      take(key, items_[i].value);
+    }
+  }
+
+  void measure_text(const Value& value) {
+    texts_ += value.span.to;
+    if (texts_ > kLeastText + kMostTextPerByte * bytes_.size())
+      fail_at(value.begin, "texts that are used so often make more than " +
+                               std::to_string(kMostTextPerByte) + " times the pickle; dump JSON");
+  }
+  void measure_key(const Value& key) {
+    if (key.kind == Kind::text)
+      measure_text(key);
+    else if (key.kind == Kind::integer)
+      digits_count_ += std::to_string(key.integer).size();
+    else
+      fail_at(key.begin, "a key that is neither text nor integer; dump JSON");
+  }
+  // Counts what build() will make of a value.
+  void measure(std::uint32_t at, int depth) {
     const Value& value = values_[at];
+    if (depth > kDeepestPickle)
+      fail_at(value.begin,
+              "values nested more than " + std::to_string(kDeepestPickle) + " deep; no dump is");
+    const std::size_t most = kLeastNodes + bytes_.size() / kBytesPerNode;
+    if (++count_ > most)
+      fail_at(value.begin, "more than " + std::to_string(most) +
+                               " values, those used in several places counted in each, in a "
+                               "pickle of " +
+                               std::to_string(bytes_.size()) + " bytes; dump JSON");
+    if (value.kind == Kind::text) measure_text(value);
+    if (value.kind != Kind::list && value.kind != Kind::dictionary) return;
+    for_each_item(value, [&](const Value* key, std::uint32_t item) {
+      if (key) measure_key(*key);
+      measure(item, depth + 1);
+    });
+  }
+
+  std::string_view key_of(const Value& key) {
+    if (key.kind == Kind::text) return text_of(key);
+    const std::string digits = std::to_string(key.integer);
+    digits_.insert(digits_.end(), digits.begin(), digits.end());  // has room for all of them
+    return {digits_.data() + digits_.size() - digits.size(), digits.size()};
+  }
+  void build(std::uint32_t at, std::string_view key) {
+    const Value& value = values_[at];
+    JsonNode& node = nodes_.emplace_back();  // stays where it is: there is room for all of them
+    node.at = static_cast<std::uint32_t>(nodes_.size() - 1);
+    node.key = key;
     switch (value.kind) {
       case Kind::none:
-        out += "null";
         break;
       case Kind::boolean:
-        out += value.integer != 0 ? "true" : "false";
+        node.kind = JsonNode::Kind::boolean;
+        node.integer = value.integer;
         break;
       case Kind::integer:
-        out += std::to_string(value.integer);
+        node.kind = JsonNode::Kind::integer;
+        node.integer = value.integer;
+        node.number = static_cast<double>(value.integer);
         break;
-      case Kind::real: {
-        char digits[32];
-        const auto end = std::to_chars(digits, digits + sizeof digits, value.real).ptr;
-        out += std::isfinite(value.real) ? std::string_view(digits, end - digits) : "null";
+      case Kind::real:
+        if (!std::isfinite(value.real)) break;
+        node.kind = JsonNode::Kind::number;
+        node.number = value.real;
         break;
-      }
       case Kind::text:
-        write_text(value.text, out);
+        node.kind = JsonNode::Kind::string;
+        node.text = text_of(value);
         break;
       case Kind::list:
       case Kind::dictionary:
-        write_items(value, depth, out);
+        node.kind = value.kind == Kind::list ? JsonNode::Kind::array : JsonNode::Kind::object;
+        for_each_item(value, [&](const Value* its_key, std::uint32_t item) {
+          build(item, its_key ? key_of(*its_key) : std::string_view());
+          ++node.size;
+        });
         break;
     }
-  }
-
-  void write_items(const Value& value, int depth, std::string& out) const {
-    const bool keys = value.kind == Kind::dictionary;
-    out += keys ? '{' : '[';
-    for (std::size_t i = 0; i < value.items.size(); ++i) {
-      const bool key = keys && i % 2 == 0;
-      if (i > 0) out += keys && !key ? ':' : ',';
-      const Value& item = values_[value.items[i]];
-      if (!key)
-        write(value.items[i], depth + 1, out);
-      else if (item.kind == Kind::text)
-        write_text(item.text, out);
-      else if (item.kind == Kind::integer)
-        write_text(std::to_string(item.integer), out);
-      else
-        fail("a key that is neither text nor integer");
-    }
-    out += keys ? '}' : ']';
+    node.end = static_cast<std::uint32_t>(nodes_.size());
   }
 
   const std::string_view bytes_;
   const std::string& path_;
-  const std::size_t longest_;       // bytes of JSON
+  const std::string_view unread_;   // values of this key are left out
   std::size_t at_ = 0, begin_ = 0;  // begin_: of the current instruction
-  std::vector<Value> values_;
-  std::vector<std::uint32_t> stack_;
-  std::vector<std::size_t> marks_;
-  std::unordered_map<std::uint64_t, std::uint32_t> memo_;
+  // Deques, because vectors that grow hold what they have twice.
+  std::deque<Value> values_;
+  std::deque<PickleItem> items_;
+  std::deque<std::uint32_t> stack_, marks_, memo_;
+  std::size_t remembered_ = 0;
+  std::size_t count_ = 0, texts_ = 0, digits_count_ = 0;  // nodes; bytes of texts, of other keys
+  std::vector<JsonNode> nodes_;
+  std::vector<char> digits_;  // of keys
 };
 
 }  // namespace
 
-std::string json_of_pickle(std::string_view bytes, const std::string& path) {
-  return PickleReader(bytes, path).run();
+bool is_old_pickle(std::string_view head) {
+  return head.starts_with("(d") || head.starts_with("}q") || head.starts_with("}(");
+}
+
+JsonTape json_of_pickle(std::string_view bytes, const std::string& path, std::string_view unread) {
+  return PickleReader(bytes, path, unread).run();
 }
 
 }  // namespace ghostrank

@@ -24,11 +24,14 @@ std::uint32_t add_event(TraceRank& rank, const TraceEvent& event,
 }
 
 std::uint16_t track_named(TraceRank& rank, const std::string& name) {
-  auto at = std::find(rank.tracks.begin(), rank.tracks.end(), name);
-  if (at == rank.tracks.end()) at = rank.tracks.insert(at, name);
+  for (std::size_t i = rank.track_of.size(); i < rank.tracks.size(); ++i)
+    rank.track_of.emplace(rank.tracks[i], static_cast<std::uint16_t>(i));
+  const auto [at, fresh] =
+      rank.track_of.try_emplace(name, static_cast<std::uint16_t>(rank.tracks.size()));
+  if (fresh) rank.tracks.push_back(name);
   if (rank.tracks.size() > 0xffff)
     throw Error(rank.file + ": more than 65,535 threads and streams; is this one rank's trace?");
-  return static_cast<std::uint16_t>(at - rank.tracks.begin());
+  return at->second;
 }
 
 int size_of(const Trace& trace, std::uint32_t group, int ranks) {

@@ -60,6 +60,7 @@ struct TraceRank {
   std::vector<TraceEvent> events;
   std::vector<std::uint32_t> deps;  // indices into `events`
   std::vector<std::string> tracks;  // the first is the device's own computation
+  std::unordered_map<std::string, std::uint16_t> track_of;  // of track_named(), by name
 };
 
 struct TraceGroup {

@@ -209,6 +209,27 @@ TEST_F(Formats, KinetoGivesKernelsOfUnknownCallsTheirTimeAlone) {
   EXPECT_EQ(test::played(files).workload.ranks, 2);
 }
 
+TEST_F(Formats, TracksAreFoundByTheirNames) {
+  TraceRank rank;
+  rank.tracks = {"compute", "host"};
+  EXPECT_EQ(track_named(rank, "stream 7"), 2);
+  EXPECT_EQ(track_named(rank, "host"), 1);
+  rank.tracks.emplace_back("memory");
+  EXPECT_EQ(track_named(rank, "stream 9"), 4);
+  EXPECT_EQ(track_named(rank, "memory"), 3);
+  EXPECT_EQ(track_named(rank, "stream 7"), 2);
+  EXPECT_EQ(rank.tracks.size(), 5u);
+}
+
+TEST_F(Formats, KinetoBoundsTheStreamsOfARank) {
+  std::string events;
+  for (int stream = 0; stream < 66'000; ++stream)
+    events += (stream > 0 ? "," : "") + kernel("ncclKernel_SendRecv", stream, stream, 1);
+  EXPECT_EQ(
+      refused("k.json", R"({"distributedInfo": {"rank": 0}, "traceEvents": [)" + events + "]}"),
+      "k.json: more than 65,535 threads and streams; is this one rank's trace?");
+}
+
 // Up to PyTorch 1.11 categories had other names.
 TEST_F(Formats, KinetoReadsTheCategoriesOfOlderVersions) {
   const auto event = [](const std::string& category, double start) {

@@ -356,6 +356,84 @@ TEST_F(CallReaders, MakeALaunchOfACoalescedCallOfTheFlightRecorder) {
             "all_gather group float32 6 all_gather\n");
 }
 
+// One file may say the members of a group that another calls.
+TEST_F(CallReaders, ReadDumpsOfTheFlightRecorderInAnyOrder) {
+  const std::string own =
+      entry(1, "send 0->1", "[4]", "[4]") + "," + entry(2, "all_reduce", "[4]", "[4]");
+  const std::string theirs =
+      entry(1, "recv 1<-0", "[4]", "[4]") + "," + entry(2, "all_reduce", "[4]", "[4]");
+  folder.write("fr_rank_4", R"({"version": "2.10", "pg_config": {}, "entries": [)" + own + "]}");
+  folder.write(
+      "fr_rank_5",
+      R"({"version": "2.10", "pg_config": {"0": {"ranks": [4, 5]}}, "entries": [)" + theirs + "]}");
+  for (const auto& [first, second] :
+       {std::pair{"fr_rank_4", "fr_rank_5"}, {"fr_rank_5", "fr_rank_4"}}) {
+    const std::vector<std::string> files{folder.path(first), folder.path(second)};
+    const Trace trace = import_trace(files, "", 0);
+    EXPECT_EQ(trace.used, 4u);
+    ASSERT_EQ(trace.groups.size(), 1u);
+    EXPECT_EQ(trace.groups[0].members, (std::vector{WorldRank(4), WorldRank(5)}));
+    EXPECT_EQ(trace.given[0].events[0].peer, 5);
+    EXPECT_EQ(trace.given[1].events[0].peer, 4);
+  }
+  folder.write("fr_rank_4", R"({"version": "2.10", "pg_config": {"0": {"ranks": [4, 6]}}})");
+  EXPECT_NE(
+      test::error_in(folder,
+                     [&] {
+                       import_trace({folder.path("fr_rank_4"), folder.path("fr_rank_5")}, "", 0);
+                     })
+          .find("has other ranks than in another file"),
+      std::string::npos);
+}
+
+// A rank that makes two calls with one number does not make up for one that makes none.
+TEST_F(CallReaders, CountMembersThatHaveACallOfTheFlightRecorder) {
+  const auto reduce = [](int number) { return entry(number, "all_reduce", "[4]", "[4]"); };
+  folder.write("fr_rank_0", dump(reduce(1) + "," + reduce(1) + "," + reduce(3)));
+  folder.write("fr_rank_1", dump(reduce(2) + "," + reduce(3)));
+  const std::vector<std::string> files{folder.path("fr_rank_0"), folder.path("fr_rank_1")};
+  const Trace trace = import_trace(files, "", 0);
+  EXPECT_EQ(trace.left_out.at("calls that other members of the process group lack"), 3u);
+  EXPECT_EQ(trace.used, 2u);
+  EXPECT_EQ(test::played(files).workload.ranks, 2);
+  folder.write("fr_rank_1", dump(reduce(1) + "," + reduce(1) + "," + reduce(3)));  // of one launch
+  EXPECT_EQ(import_trace(files, "", 0).used, 6u);
+}
+
+TEST_F(CallReaders, CountDumpsOfTheFlightRecorderWithoutCallsToPlay) {
+  for (const std::string& entries :
+       {std::string(), entry(1, "all_reduce", "[1]", "[1]", "scheduled"),
+        entry(1, "send", "[1]", "[1]")}) {
+    const std::vector<std::string> files{folder.write("fr_rank_0", dump(entries))};
+    const Trace trace = import_trace(files, "", 0);
+    EXPECT_EQ(trace.used, 0u);
+    EXPECT_EQ(trace.left_out.size(), entries.empty() ? 0u : 1u);
+    EXPECT_EQ(test::error_in(folder, [&] { test::played(files); }),
+              "fr_rank_0: there is nothing in it that is played");
+  }
+}
+
+TEST_F(CallReaders, SayWhatIsWrongWithADumpOfTheFlightRecorder) {
+  const std::string head = R"({"pg_config": {}, "version": )";
+  EXPECT_EQ(refused("v_rank_0", head + R"("3.0"})"),
+            "v_rank_0: version '3.0' is not read; 2.0 to 2.10 are");
+  EXPECT_EQ(refused("o_rank_0", "(dp0\nVversion\np1\nV2.10\np2\ns."),
+            "o_rank_0: a pickle of protocol 0 or 1; write it with protocol 2 to 5, or as JSON");
+  std::string types = dump(entry(1, "all_reduce", "[1], [1]", "[1]"));
+  types.insert(types.find("\"Float\"") + 7, ", \"Fo\xffo\"");
+  EXPECT_EQ(refused("t_rank_0", types), "t_rank_0: entry 0: 'Fo?o' is no type of elements");
+  folder.write("fr_rank_0", dump(entry(1, "all_to_all", "[100]", "[60]")));
+  folder.write("fr_rank_1", dump(entry(1, "all_to_all", "[60]", "[100]")));
+  EXPECT_EQ(
+      test::error_in(folder,
+                     [&] {
+                       test::played({folder.path("fr_rank_0"), folder.path("fr_rank_1")});
+                     }),
+      "fr_rank_1: entry 0: call 1 of communicator '0' is all_to_all of 240 bytes but fr_rank_0: "
+      "entry 0 has all_to_all of 400 bytes; it is uneven, and this format does not say how: give "
+      "the ranks' execution traces");
+}
+
 // torchcomms names its backend before the call, has calls of its own, and no peers.
 TEST_F(CallReaders, ReadTheFlightRecorderOfOtherBackends) {
   const auto renamed = [](std::string text, const std::string& from, const std::string& to) {

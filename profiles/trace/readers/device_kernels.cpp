@@ -86,7 +86,8 @@ void add_kernels(std::vector<DeviceKernel>& kernels, Trace& trace, TraceRank& ra
   if (kernels.empty()) return;
   const std::vector<std::uint32_t> order = by_start(kernels);
   std::map<std::int64_t, Stream> streams;
-  std::vector<Picoseconds> step_ends;  // by step, so far
+  std::map<std::int64_t, const Stream*> calling;  // those with calls
+  std::vector<Picoseconds> step_ends;             // by step, so far
   const Picoseconds origin = kernels[order.front()].start;
   for (const std::uint32_t index : order) {
     DeviceKernel& kernel = kernels[index];
@@ -102,8 +103,13 @@ void add_kernels(std::vector<DeviceKernel>& kernels, Trace& trace, TraceRank& ra
     step_ends[step] = std::max(step_ends[step], kernel.end);
     std::vector<std::uint32_t> after;
     if (!own.ends.empty()) after.push_back(own.ends.back().second);
-    for (const auto& [number, other] : streams)
+    const auto tie = [&](std::int64_t number, const Stream& other) {
       if (number != kernel.stream) add_tie(kernel, other, idle_from, after, ready);
+    };
+    if (kernel.call)
+      for (const auto& [number, other] : streams) tie(number, other);
+    else
+      for (const auto& [number, other] : calling) tie(number, *other);
     kernel.event.track = own.track;
     kernel.event.start = kernel.start;
     if (!kernel.call && kernel.start > ready) {
@@ -120,6 +126,7 @@ void add_kernels(std::vector<DeviceKernel>& kernels, Trace& trace, TraceRank& ra
     }
     own.ends.emplace_back(kernel.end, add_group(kernel, after, trace, rank));
     own.calls |= kernel.call;
+    if (kernel.call) calling[kernel.stream] = &own;
   }
 }
 

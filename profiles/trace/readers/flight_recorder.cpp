@@ -63,9 +63,12 @@ class DumpReader {
       : trace_(trace), groups_(groups), out_(out) {}
 
   void run() {
-    std::string text = read_trace_file(out_.file);
-    if (text.starts_with('\x80')) text = json_of_pickle(text, out_.file);
-    const JsonTape json = parse_json(text, out_.file);
+    const std::string text = read_trace_file(out_.file);
+    if (is_old_pickle(text))
+      fail("a pickle of protocol 0 or 1; write it with protocol 2 to 5, or as JSON");
+    // Entries share the frames of their stacks, so written out they would be most of a dump.
+    const JsonTape json = text.starts_with('\x80') ? json_of_pickle(text, out_.file, "frames")
+                                                   : parse_json(text, out_.file);
     json_ = &json;
     if (json.root().kind != JsonNode::Kind::object) fail("a dump is a JSON object");
     check_version(child(json.root(), "version"));
@@ -73,6 +76,7 @@ class DumpReader {
     const JsonNode* entries = json.find(json.root(), "entries");
     if (!entries) return;
     if (entries->kind != JsonNode::Kind::array) fail("entries is no list");
+    in_entries_ = true;
     for (const JsonNode& entry : json.children(*entries)) {
       if (is_completed(entry) && call_in(entry) == kWrapper)
         completed_batches_.insert(numbers_of(entry));
@@ -91,7 +95,8 @@ class DumpReader {
   static constexpr std::string_view kWrapper = "coalesced";
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(out_.file + ": entry " + std::to_string(number_) + ": " + what);
+    throw Error(out_.file + (in_entries_ ? ": entry " + std::to_string(number_) : "") + ": " +
+                what);
   }
   const JsonNode& child(const JsonNode& object, std::string_view key) const {
     const JsonNode* value = json_->find(object, key);
@@ -152,8 +157,9 @@ class DumpReader {
       const JsonNode* name = json_->find(one, "name");
       const std::string called(name ? text(*name, "name") : one.key);
       std::vector<WorldRank> found = ranks ? members(*ranks) : std::vector<WorldRank>{};
-      const auto [at, fresh] = groups_.try_emplace(called, found);
-      if (!fresh && at->second != found)
+      std::vector<WorldRank>& known = groups_[called];  // empty: no file has said them yet
+      if (known.empty()) known = found;
+      if (!found.empty() && known != found)
         fail("process group " + quote(called) +
              " has other ranks than in another file; groups "
              "that share a name cannot be told apart");
@@ -175,8 +181,9 @@ class DumpReader {
     std::uint64_t sum = 0;
     for (const JsonNode& one : json_->children(dims)) {
       if (type_of.empty() || one.kind != JsonNode::Kind::array) fail("a tensor without a type");
-      const auto element = torch_bytes(type_of[std::min(out.size(), type_of.size() - 1)]);
-      if (!element) fail(quote(type_of[0]) + " is no type of elements");
+      const std::string_view type = type_of[std::min(out.size(), type_of.size() - 1)];
+      const auto element = torch_bytes(type);
+      if (!element) fail(quote(type) + " is no type of elements");
       std::uint64_t size = *element;
       for (const JsonNode& dim : json_->children(one)) {
         if (!dim.is_integer() || dim.integer < 0) fail(std::string(sizes) + " has no size");
@@ -241,7 +248,7 @@ class DumpReader {
                             collectives(entry, known->func, name.ends_with("_coalesced"), event)});
       return;
     }
-    transfer(entry, name, sends, numbers.group, event);
+    transfer(entry, name, sends, event);
     Call* const last = out_.calls.empty() ? nullptr : &out_.calls.back();
     if (batched && last && last->open && last->numbers == numbers) {
       last->events.push_back(event);
@@ -282,9 +289,8 @@ class DumpReader {
     return calls;
   }
 
-  // "send 0->1", "recv 0<-1", positions in the group.
-  void transfer(const JsonNode& entry, std::string_view name, bool sends, const std::string& group,
-                TraceEvent& event) const {
+  // "send 0->1", "recv 0<-1": the peer is a position in the group, see resolve_peers().
+  void transfer(const JsonNode& entry, std::string_view name, bool sends, TraceEvent& event) const {
     const std::size_t arrow = name.find(sends ? "->" : "<-");
     std::int64_t position = -1;
     if (arrow != std::string_view::npos) {
@@ -295,13 +301,10 @@ class DumpReader {
                        : -1;
       if (name.size() == arrow + 2) position = -1;
     }
-    const auto& members = groups_.at(group);
-    if (position < 0 || (!members.empty() && position >= static_cast<std::int64_t>(members.size())))
+    if (position < 0 || position >= kMostTraceRanks)
       fail(quote(name) + " names no member of its process group");
     event.kind = sends ? TraceEvent::Kind::send : TraceEvent::Kind::recv;
-    const WorldRank peer = members.empty() ? WorldRank(position) : members[position];
-    event.peer = peer.value();
-    if (event.peer == out_.rank) fail("a message of a rank to itself");
+    event.peer = static_cast<std::int32_t>(position);
     const Tensor moved = joined(sends ? tensors(entry, "input_sizes", "input_dtypes")
                                       : tensors(entry, "output_sizes", "output_dtypes"));
     event.stated = moved.bytes;
@@ -312,14 +315,36 @@ class DumpReader {
   std::map<std::string, std::vector<WorldRank>>& groups_;
   RankCalls& out_;
   const JsonTape* json_ = nullptr;
+  bool in_entries_ = false;              // else what is wrong is of the whole dump
   std::uint64_t number_ = 0;             // of the entry
   std::set<Numbers> completed_batches_;  // their wrappers' numbers
 };
 
-// Leaves out collectives that a given member of their group lacks.
+// Makes the peers of sends and receives ranks of the job. Any file may say the members of a group.
+void resolve_peers(const std::map<std::string, std::vector<WorldRank>>& groups,
+                   std::vector<RankCalls>& ranks, const Trace& trace) {
+  for (RankCalls& one : ranks)
+    for (Call& call : one.calls) {
+      if (call.is_collective()) continue;
+      const std::vector<WorldRank>& members = groups.at(call.numbers.group);
+      for (TraceEvent& event : call.events) {
+        const auto fail = [&](const std::string& what) {
+          throw Error(one.file + ": entry " + std::to_string(event.position) + ": " + what);
+        };
+        if (!members.empty() && event.peer >= std::ssize(members))
+          fail(quote(trace.names[event.name]) + " names no member of its process group");
+        if (!members.empty()) event.peer = members[event.peer].value();
+        if (event.peer == one.rank) fail("a message of a rank to itself");
+      }
+    }
+}
+
+// Leaves out collectives that a given member of their group lacks. Those of one coalesced launch
+// share a number.
 void drop_incomplete(const std::map<std::string, std::vector<WorldRank>>& groups,
                      std::vector<RankCalls>& ranks, Trace& trace) {
-  std::map<std::pair<std::string, std::int64_t>, std::uint64_t> seen;
+  using Key = std::pair<std::string, std::int64_t>;
+  std::map<Key, std::map<int, std::uint64_t>> seen;  // how many, by rank
   std::map<std::string, std::uint64_t> given;
   for (const auto& [name, members] : groups)
     for (const RankCalls& one : ranks)
@@ -327,11 +352,16 @@ void drop_incomplete(const std::map<std::string, std::vector<WorldRank>>& groups
                                                   WorldRank(one.rank)) != members.end();
   for (const RankCalls& one : ranks)
     for (const Call& call : one.calls)
-      if (call.is_collective()) ++seen[{call.numbers.group, call.numbers.collective}];
+      if (call.is_collective()) ++seen[{call.numbers.group, call.numbers.collective}][one.rank];
+  const auto is_complete = [&](const Key& key) {
+    const std::map<int, std::uint64_t>& counts = seen[key];
+    return counts.size() >= given[key.first] && std::ranges::all_of(counts, [&](const auto& count) {
+             return count.second == counts.begin()->second;
+           });
+  };
   for (RankCalls& one : ranks) {
     const auto lacking = std::erase_if(one.calls, [&](const Call& call) {
-      return call.is_collective() &&
-             seen[{call.numbers.group, call.numbers.collective}] < given[call.numbers.group];
+      return call.is_collective() && !is_complete({call.numbers.group, call.numbers.collective});
     });
     if (lacking > 0)
       trace.left_out["calls that other members of the process group lack"] += lacking;
@@ -432,10 +462,10 @@ Trace import_flight_recorder(const std::vector<std::string>& files, int) {
     DumpReader(trace, groups, ranks.back()).run();
   }
   std::ranges::sort(ranks, {}, &RankCalls::rank);
+  resolve_peers(groups, ranks, trace);
   drop_incomplete(groups, ranks, trace);
   drop_unmatched(ranks, trace);
   add_ranks(groups, ranks, trace);
-  if (trace.used == 0) throw Error(files.front() + ": there is no call in it that can be played");
   return trace;
 }
 

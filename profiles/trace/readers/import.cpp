@@ -6,6 +6,7 @@
 
 #include "profiles/error.h"
 #include "profiles/input/files_read.h"
+#include "profiles/trace/pickle.h"
 #include "profiles/trace/readers/chakra_file.h"
 #include "profiles/trace/readers/formats.h"
 #include "profiles/trace/readers/goal_rank.h"
@@ -57,7 +58,7 @@ bool is_inspector(std::string_view, std::string_view head) {
          (has(head, "coll_perf") || has(head, "p2p_perf") || has(head, "dump_stats"));
 }
 bool is_flight_recorder(std::string_view, std::string_view head) {
-  return head.starts_with('\x80') ||
+  return head.starts_with('\x80') || is_old_pickle(head) ||
          (begins_with(head, '{') && (has(head, "\"pg_config\"") || has(head, "\"pg_status\"") ||
                                      has(head, "\"collective_seq_id\"")));
 }
