@@ -117,42 +117,110 @@ TEST_F(Formats, AicbMovesCommunicatorsAlongTheRanksOfASection) {
   EXPECT_EQ(found, (decltype(found){{WorldRank(0), WorldRank(4)}, {WorldRank(1), WorldRank(5)}}));
 }
 
-// AICB's logs of single collectives have no column with the size of the communicator.
-TEST_F(Formats, AicbWithoutSizesIsOfAllRanks) {
-  const std::string file = folder.write(
-      "log.csv",
-      "comm_type,comm_group,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count\n"
-      "CommType.all_to_all,CommGroup.dp_group,4096,warmup,None,None,,None,None,None,1\n");
-  EXPECT_EQ(import_trace({file}, "", 0).ranks, 0);  // it does not say
-  EXPECT_EQ(summary_of(import_trace({file}, "", 0), 8).group_bytes.at("dp"), 4096U);
-  const Workload workload = test::played({file}, 8).workload;
-  EXPECT_EQ(workload.ranks, 8);
-  EXPECT_EQ(program_of(workload, 3), "compute:\ndp:\nall_to_all dp uint8 512 warmup\n");
-  const auto of_job = import_trace({file}, "", 8);
-  EXPECT_TRUE(of_job.notes.empty());
-  ASSERT_EQ(of_job.groups.size(), 1U);
-  EXPECT_EQ(of_job.groups[0].members.size(), 8U);
+// Rows "tp:2", "ep" (no size).
+std::string aicb_rows(const std::vector<std::string>& rows) {
+  std::string out = kColumns;
+  for (const std::string& row : rows) {
+    const auto colon = row.find(':');
+    out += "CommType.all_reduce,CommGroup." + row.substr(0, colon) + "_group," +
+           (colon == std::string::npos ? "None" : row.substr(colon + 1)) + ",64,,,,,,,,1\n";
+  }
+  return out;
+}
+using GroupsOf = std::map<std::string, std::vector<WorldRank>>;
+GroupsOf groups_in(const Trace& trace) {
+  GroupsOf out;
+  for (const TraceGroup& group : trace.groups) out[group.name] = group.members;
+  return out;
 }
 
-// Rows of experts may lack the size of their communicator.
-TEST_F(Formats, AicbFindsTheSizeOfExpertParallelism) {
-  const auto row = [](const std::string& call, const std::string& group, const std::string& ranks) {
-    return "CommType." + call + ",CommGroup." + group + "," + ranks + ",64,,,,,,,,1\n";
+// AICB's logs of single collectives have no column with the size of the communicator.
+TEST_F(Formats, AicbWithoutSizesIsOfAllRanks) {
+  for (const std::string name : {"dp", "tp", "ep", "ep_dp", "ep_tp", "pp"}) {
+    const std::string file = folder.write(
+        "log.csv",
+        "comm_type,comm_group,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count\n"
+        "CommType.all_to_all,CommGroup." +
+            name + "_group,4096,warmup,None,None,,None,None,None,1\n");
+    const Trace unknown = import_trace({file}, "", 0);
+    EXPECT_EQ(unknown.ranks, 0);  // it does not say
+    EXPECT_EQ(unknown.notes,
+              std::vector{"comm_group_size of " + name +
+                          "_group is given nowhere: all ranks, however many, are assumed"});
+    EXPECT_EQ(summary_of(unknown, 8).group_bytes.at(name), 4096U);
+    EXPECT_EQ(test::error_in(folder,
+                             [&] {
+                               replay(unknown, {0, {}});
+                             }),
+              "log.csv: the trace does not say of how many ranks the job was; say it, as in "
+              "--ranks 8");
+    const Workload workload = test::played({file}, 8).workload;
+    EXPECT_EQ(workload.ranks, 8);
+    EXPECT_EQ(program_of(workload, 3),
+              "compute:\n" + name + ":\nall_to_all " + name + " uint8 512 warmup\n");
+    const auto of_job = import_trace({file}, "", 8);
+    EXPECT_EQ(of_job.notes, std::vector{"comm_group_size of " + name +
+                                        "_group is given nowhere: 8, all ranks, is assumed"});
+    ASSERT_EQ(of_job.groups.size(), 1U);
+    EXPECT_EQ(of_job.groups[0].members.size(), 8U);
+  }
+}
+
+// Sizes follow from each other and from the number of ranks.
+TEST_F(Formats, AicbFindsSizesThatRowsLack) {
+  const auto found = [&](const std::vector<std::string>& rows, int ranks) {
+    return groups_in(import_trace({folder.write("log.csv", aicb_rows(rows))}, "", ranks));
   };
-  const std::string experts = row("all_to_all", "ep_group", "None");
-  const auto members = [&](const std::string& rows) {
-    const Trace trace =
-        import_trace({folder.write("log.csv", std::string(kColumns) + rows + experts)}, "", 0);
-    EXPECT_EQ(summary_of(trace, 8).group_bytes.at("ep"), 64U);
-    EXPECT_EQ(trace.notes.size(), 1U);
-    for (const TraceGroup& group : trace.groups)
-      if (group.name == "ep") return group.members;
-    return std::vector<WorldRank>();
+  const auto every = [](int count, int stride) {
+    std::vector<WorldRank> out;
+    for (int i = 0; i < count; ++i) out.emplace_back(i * stride);
+    return out;
   };
-  const std::string size = row("all_reduce", "dp_group", "4") + row("all_reduce", "tp_group", "2");
-  EXPECT_EQ(members(size), (std::vector{WorldRank(0), WorldRank(2), WorldRank(4), WorldRank(6)}));
-  EXPECT_EQ(members(size + row("all_reduce", "ep_dp_group", "2")),
-            (std::vector{WorldRank(0), WorldRank(2)}));
+  EXPECT_EQ(found({"dp:4", "tp:2", "ep"}, 0),
+            (GroupsOf{{"dp", every(4, 2)}, {"tp", every(2, 1)}, {"ep", every(4, 2)}}));
+  EXPECT_EQ(found({"dp:4", "tp:2", "ep_dp:2", "ep"}, 0).at("ep"), every(2, 2));
+  EXPECT_EQ(found({"ep_dp:2", "ep"}, 8), (GroupsOf{{"ep_dp", every(2, 4)}, {"ep", every(4, 1)}}));
+  EXPECT_EQ(found({"ep_dp:2", "ep", "dp"}, 8),
+            (GroupsOf{{"ep_dp", every(2, 4)}, {"ep", every(4, 1)}, {"dp", every(8, 1)}}));
+  EXPECT_EQ(found({"ep:4", "dp"}, 8), (GroupsOf{{"ep", every(4, 1)}, {"dp", every(8, 1)}}));
+  EXPECT_EQ(
+      found({"tp:2", "dp", "ep", "ep_tp"}, 8),
+      (GroupsOf{
+          {"tp", every(2, 1)}, {"dp", every(4, 2)}, {"ep", every(4, 2)}, {"ep_tp", every(8, 1)}}));
+  EXPECT_EQ(found({"dp:4", "tp"}, 8), (GroupsOf{{"dp", every(4, 2)}, {"tp", every(2, 1)}}));
+}
+
+TEST_F(Formats, AicbRefusesSizesThatDoNotFollowOrFit) {
+  const auto error = [&](const std::vector<std::string>& rows, int ranks) {
+    const std::string file = folder.write("log.csv", aicb_rows(rows));
+    return test::error_in(folder, [&] { import_trace({file}, "", ranks); });
+  };
+  const std::string open = " is given nowhere and does not follow from others; ",
+                    fit = "; correct comm_group_size or the number of ranks";
+  EXPECT_EQ(error({"dp", "tp"}, 4),
+            "log.csv:1:1: comm_group_size of tp_group and dp_group" + open + "fill in that column");
+  EXPECT_EQ(error({"tp", "ep_tp"}, 8), "log.csv:1:1: comm_group_size of tp_group and ep_tp_group" +
+                                           open + "fill in that column");
+  EXPECT_EQ(error({"ep", "ep_dp"}, 8), "log.csv:1:1: comm_group_size of ep_group and ep_dp_group" +
+                                           open + "fill in that column");
+  EXPECT_EQ(error({"dp", "pp:1"}, 8),
+            "log.csv:1:1: comm_group_size of dp_group" + open + "fill in that column");
+  EXPECT_EQ(error({"tp:2", "dp"}, 0),
+            "log.csv:1:1: comm_group_size of dp_group" + open +
+                "say of how many ranks the job was, as in --ranks 8, or fill in that column");
+  EXPECT_EQ(error({"dp:4", "embedding"}, 0),
+            "log.csv:1:1: the number of stages does not follow; say of how many ranks the job was, "
+            "as in --ranks 8");
+  EXPECT_EQ(error({"dp:8", "ep_dp:3", "ep"}, 0),
+            "log.csv:1:1: dp 8 is no multiple of ep_dp 3" + fit);
+  EXPECT_EQ(error({"dp:2", "ep:3"}, 6), "log.csv:1:1: dp 2 is no multiple of ep 3" + fit);
+  EXPECT_EQ(error({"dp:4", "ep:3"}, 12), "log.csv:1:1: dp 4 is no multiple of ep 3" + fit);
+  EXPECT_EQ(error({"dp:8", "ep:2", "ep_dp:2"}, 8),
+            "log.csv:1:1: dp 8 is not ep 2 times ep_dp 2; correct comm_group_size");
+  EXPECT_EQ(error({"tp:3", "dp"}, 8),
+            "log.csv:1:1: the number of ranks, 8, is no multiple of tp 3" + fit);
+  EXPECT_EQ(error({"tp:8", "dp:16"}, 8),
+            "log.csv:1:1: the number of ranks, 8, is no multiple of tp 8 times dp 16" + fit);
 }
 
 TEST_F(Formats, AicbRefusesMoreRanksThanATraceHas) {
@@ -478,6 +546,8 @@ TEST_F(Formats, RowsSayWhatIsLeftOutOfThem) {
   EXPECT_EQ(left("log.csv", row("3")),
             (Left{{"repeats of rows (count): a row is played once", 2}}));
   EXPECT_EQ(refused("log.csv", row("-1")), "log.csv:2:1: count '-1' is no number of times");
+  EXPECT_EQ(refused("log.csv", row("9223372036854775807")),
+            "log.csv:2:1: count 9223372036854775807 is more than 10^9 times");
 }
 
 TEST_F(Formats, GoalKeepsItsGraph) {
