@@ -174,13 +174,16 @@ class AicbImporter {
   void find_sizes() {
     read_sizes();
     if (said_ > 0) world_ = said_;
+    if (world_ == 0) world_ = static_cast<int>(stated("all"));
     for (const char* group : kSizedByRows) size_[group] = stated(group);
     size_["ranks"] = world_;
     const std::vector<std::string> unsized = unsized_groups();
-    everybody_ = world_ == 0 && unsized.size() == 1 && groups_named() == 1 && !sends_;
+    const bool alone = groups_named() == 0 || (groups_named() == 1 && unsized.size() == 1);
+    everybody_ = world_ == 0 && alone && !sends_;
     if (everybody_) {
-      trace_.notes.push_back("comm_group_size of " + unsized.front() +
-                             " is given nowhere: all ranks, however many, are assumed");
+      for (const std::string& group : unsized)
+        trace_.notes.push_back("comm_group_size of " + group +
+                               " is given nowhere: all ranks, however many, are assumed");
       return;
     }
     follow();
@@ -193,6 +196,9 @@ class AicbImporter {
                                   !(stated_.contains("dp_group") && size_["dp_group"] == 0));
     for (const auto& [name, size] : size_)
       if (size == 0) refuse_open();
+    if (world_ == 0)
+      trace_.notes.push_back("of how many ranks the job was is given nowhere: " + label("stage") +
+                             " is assumed");
     world_ = static_cast<int>(size_["ranks"]);
     for (const std::string& group : unsized) note_size(group);
   }
