@@ -68,108 +68,6 @@ TEST_F(Formats, SimaiRefusesWhatItCannotTrust) {
             "w.txt:3:26: 'ALLTOSOME' is no collective of SimAI");
 }
 
-const char* const kColumns =
-    "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,"
-    "busbw,"
-    "count\n";
-
-TEST_F(Formats, AicbFollowsItsRowsAndSendsBetweenStages) {
-  const std::string file = folder.write(
-      "log.csv",
-      "[rank0 ~ rank3]\n" + std::string(kColumns) +
-          "CommType.all_reduce,CommGroup.tp_group,2,64,fwd,None,None,,None,None,None,1\n"
-          "CommType.computation,CommGroup.None,None,\"(1,2)\",mlp,None,None,,0.5,None,None,1\n"
-          "CommType.isend,CommGroup.pp_group,1,32,fwd,None,None,send_next,None,None,None,1\n"
-          "CommType.irecv,CommGroup.pp_group,1,32,fwd,None,None,recv_prev,None,None,None,1\n"
-          "CommType.epoch_end,None,None,0,,None,None,,None,None,None,1\n");
-  const Workload workload = test::played({file}).workload;
-  EXPECT_EQ(workload.ranks, 4);
-  EXPECT_EQ(
-      program_of(workload, 2),
-      "compute:\nwait 0\ncompute 500000000 mlp\nrecord 1\nrecord 2\n"
-      "tp:\nallreduce tp uint8 64 fwd\nrecord 0\n"
-      "p2p 0:\nwait 1\nsend? p2p +2 uint8 32 fwd\np2p 1:\nwait 2\nrecv? p2p +2 uint8 32 fwd\n");
-  EXPECT_EQ(refused("log.csv", std::string(kColumns) + "CommType.x,CommGroup.all,4,1,,,,,,,,1\n"),
-            "log.csv:2:1: 'CommType.x' is no call of AICB");
-  EXPECT_EQ(refused("log.csv", std::string(kColumns) + "CommType.all_reduce,CommGroup.all,4,1\n"),
-            "log.csv:2:1: 4 fields under a header of 12");
-}
-
-// Only the first and the last of three stages reduce the embedding, two ranks in each.
-TEST_F(Formats, AicbMovesCommunicatorsAlongTheRanksOfASection) {
-  const auto row = [](const std::string& call, const std::string& group, const std::string& more) {
-    return "CommType." + call + ",CommGroup." + group + ",2,64,fwd,None,None," + more +
-           ",None,None,None,1\n";
-  };
-  const std::string tp = row("all_reduce", "tp_group", ""),
-                    send = row("isend", "pp_group", "send_next"),
-                    receive = row("irecv", "pp_group", "recv_prev"),
-                    embedding = row("all_reduce", "embedding_group", "");
-  const std::string file = folder.write(
-      "log.csv", std::string("[stage 0: rank0, rank1]\n") + kColumns + tp + send + embedding +
-                     "[stage 1: rank2, rank3]\n" + kColumns + receive + tp + send +
-                     "[stage 2: rank4, rank5]\n" + kColumns + receive + tp + embedding);
-  const Workload workload = test::played({file}).workload;
-  check_workload(workload);
-  std::vector<std::vector<WorldRank>> found;
-  for (const Group& group : workload.groups)
-    if (workload.group_names[group.kind] == "embedding") found.push_back(group.members);
-  EXPECT_EQ(found, (decltype(found){{WorldRank(0), WorldRank(4)}, {WorldRank(1), WorldRank(5)}}));
-}
-
-// AICB's logs of single collectives have no column with the size of the communicator.
-TEST_F(Formats, AicbWithoutSizesIsOfAllRanks) {
-  const std::string file = folder.write(
-      "log.csv",
-      "comm_type,comm_group,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count\n"
-      "CommType.all_to_all,CommGroup.dp_group,4096,warmup,None,None,,None,None,None,1\n");
-  EXPECT_EQ(import_trace({file}, "", 0).ranks, 0);  // it does not say
-  EXPECT_EQ(summary_of(import_trace({file}, "", 0), 8).group_bytes.at("dp"), 4096U);
-  const Workload workload = test::played({file}, 8).workload;
-  EXPECT_EQ(workload.ranks, 8);
-  EXPECT_EQ(program_of(workload, 3), "compute:\ndp:\nall_to_all dp uint8 512 warmup\n");
-  const auto of_job = import_trace({file}, "", 8);
-  EXPECT_TRUE(of_job.notes.empty());
-  ASSERT_EQ(of_job.groups.size(), 1U);
-  EXPECT_EQ(of_job.groups[0].members.size(), 8U);
-}
-
-// Rows of experts may lack the size of their communicator.
-TEST_F(Formats, AicbFindsTheSizeOfExpertParallelism) {
-  const auto row = [](const std::string& call, const std::string& group, const std::string& ranks) {
-    return "CommType." + call + ",CommGroup." + group + "," + ranks + ",64,,,,,,,,1\n";
-  };
-  const std::string experts = row("all_to_all", "ep_group", "None");
-  const auto members = [&](const std::string& rows) {
-    const Trace trace =
-        import_trace({folder.write("log.csv", std::string(kColumns) + rows + experts)}, "", 0);
-    EXPECT_EQ(summary_of(trace, 8).group_bytes.at("ep"), 64U);
-    EXPECT_EQ(trace.notes.size(), 1U);
-    for (const TraceGroup& group : trace.groups)
-      if (group.name == "ep") return group.members;
-    return std::vector<WorldRank>();
-  };
-  const std::string size = row("all_reduce", "dp_group", "4") + row("all_reduce", "tp_group", "2");
-  EXPECT_EQ(members(size), (std::vector{WorldRank(0), WorldRank(2), WorldRank(4), WorldRank(6)}));
-  EXPECT_EQ(members(size + row("all_reduce", "ep_dp_group", "2")),
-            (std::vector{WorldRank(0), WorldRank(2)}));
-}
-
-TEST_F(Formats, AicbRefusesMoreRanksThanATraceHas) {
-  const auto size = [](const std::string& group, const std::string& ranks) {
-    return "CommType.all_reduce,CommGroup." + group + "," + ranks + ",1,,,,,,,,1\n";
-  };
-  const std::string many = "16777216";
-  EXPECT_EQ(refused("log.csv", std::string(kColumns) + size("tp_group", many) +
-                                   size("ep_group", many) + size("ep_dp_group", many)),
-            "log.csv:1:1: tp 16777216 times dp 281474976710656 are more than 16777216 ranks; "
-            "correct comm_group_size");
-  EXPECT_EQ(refused("log.csv", std::string(kColumns) + size("tp_group", "2") +
-                                   size("dp_group", "2") + size("ep_group", many)),
-            "log.csv:1:1: tp 2 times ep 16777216 are more than 16777216 ranks; correct "
-            "comm_group_size");
-}
-
 TEST_F(Formats, ParamOverlapsWhatIsWaitedForLater) {
   std::vector<std::string> files;
   for (const int rank : {0, 1})
@@ -470,14 +368,6 @@ TEST_F(Formats, RowsSayWhatIsLeftOutOfThem) {
   };
   EXPECT_EQ(left("w.txt", "MICRO\n1\na -1 1 ALLREDUCE 8 1 ALLREDUCE 0 1 ALLREDUCE 8 1\n"),
             (Left{{"collectives of activations, which MICRO does not play", 1}}));
-  const auto row = [](const char* count) {
-    return std::string(kColumns) + "CommType.all_reduce,CommGroup.tp_group,2,64,fwd,,,,,,," +
-           count + "\n";
-  };
-  EXPECT_EQ(left("log.csv", row("1")), Left{});
-  EXPECT_EQ(left("log.csv", row("3")),
-            (Left{{"repeats of rows (count): a row is played once", 2}}));
-  EXPECT_EQ(refused("log.csv", row("-1")), "log.csv:2:1: count '-1' is no number of times");
 }
 
 TEST_F(Formats, GoalKeepsItsGraph) {

@@ -40,6 +40,8 @@ constexpr CallName kCallNames[] = {
     {"computation", TraceEvent::Kind::compute, Func::all_reduce},
     {"epoch_end", TraceEvent::Kind::join, Func::all_reduce}};
 
+constexpr std::int64_t kMostRepeats = 1'000'000'000;  // of a row; sums of them fit
+
 // Fields of a line; commas inside quotes do not separate.
 std::vector<std::string> fields_of(const std::string& line) {
   std::vector<std::string> out(1);
@@ -143,81 +145,185 @@ class AicbImporter {
 
   static std::string after_dot(const std::string& text) { return text.substr(text.find('.') + 1); }
 
-  // Sizes of the dimensions: as the rows say, or as the number of ranks leaves them.
-  void find_sizes() {
+  // Reads the sizes of communicators that rows give, and which ones they name.
+  void read_sizes() {
     for (const Section& section : sections_)
       for (const auto& [line, row] : section.rows) {
         const std::string size = field(section, row, "comm_group_size");
         const auto ranks = parse_integer(size);
         if (!size.empty() && (!ranks || *ranks < 1 || *ranks > kMostTraceRanks))
           fail(line, "comm_group_size " + quote(size) + " is no number of ranks");
-        std::int64_t& known = size_[after_dot(field(section, row, "comm_group"))];
-        if (ranks && known != 0 && known != *ranks &&
-            after_dot(field(section, row, "comm_group")) != "pp_group")
+        const std::string group = after_dot(field(section, row, "comm_group"));
+        std::int64_t& known = stated_[group];
+        if (ranks && known != 0 && known != *ranks && group != "pp_group")
           fail(line,
                "comm_group_size is " + size + " here and " + std::to_string(known) + " before");
         if (ranks) known = *ranks;
+        const std::string call = after_dot(field(section, row, "comm_type"));
+        between_stages_ |= group == "pp_group" || group == "embedding_group";
+        sends_ |= call == "isend" || call == "irecv";
       }
+  }
+
+  // The rule for sizes. Those that rows give hold (but pp_group's: its messages say 1), others
+  // follow from
+  //   dp = ep x ep_dp,  ep_tp = tp x ep,  ranks = tp x dp x pp.
+  // Where they do not, a communicator that no row names has one rank: tp, pp, ep, ep_dp, in this
+  // order. What then is open is refused, except in a log whose only communicator has no size: that
+  // one is all ranks, however many there are.
+  void find_sizes() {
+    read_sizes();
     if (said_ > 0) world_ = said_;
-    tp_ = std::max<std::int64_t>(stated("tp_group"), 1);
-    ep_ = std::max<std::int64_t>(stated("ep_group"), 1);
-    dp_ = std::max<std::int64_t>(stated("dp_group"), 1);
-    if (stated("dp_group") == 0 && stated("ep_dp_group") > 0) dp_ = ep_ * stated("ep_dp_group");
-    // Logs of single collectives give no sizes: the data-parallel ranks are all that there are.
-    const bool unsized = is_named_only("dp_group") && stated("ep_dp_group") == 0;
-    if (unsized && world_ > 0 && !size_.contains("pp_group"))
-      dp_ = std::max<std::int64_t>(world_ / tp_, 1);
-    everybody_ = unsized && world_ == 0 && tp_ == 1;
-    if (is_named_only("ep_group")) guess_experts();
-    for (const auto& [name, size] : {std::pair("dp", dp_), std::pair("ep", ep_)})
-      if (size > kMostTraceRanks / tp_)
-        fail(1, "tp " + std::to_string(tp_) + " times " + name + " " + std::to_string(size) +
-                    " are more than " + std::to_string(kMostTraceRanks) +
-                    " ranks; correct comm_group_size");
-    if (world_ > 0 && world_ % (tp_ * dp_) != 0)
-      fail(1, std::to_string(world_) + " ranks are no multiple of tp " + std::to_string(tp_) +
-                  " times dp " + std::to_string(dp_));
-    pp_ = world_ > 0 ? world_ / (tp_ * dp_) : 1;
-    if (world_ == 0 && !everybody_) world_ = static_cast<int>(tp_ * dp_);
+    if (world_ == 0) world_ = static_cast<int>(stated("all"));
+    for (const char* group : kSizedByRows) size_[group] = stated(group);
+    size_["ranks"] = world_;
+    const std::vector<std::string> unsized = unsized_groups();
+    const bool alone = groups_named() == 0 || (groups_named() == 1 && unsized.size() == 1);
+    everybody_ = world_ == 0 && alone && !sends_;
+    if (everybody_) {
+      for (const std::string& group : unsized)
+        trace_.notes.push_back("comm_group_size of " + group +
+                               " is given nowhere: all ranks, however many, are assumed");
+      return;
+    }
+    follow();
+    const bool one_stage = (!between_stages_ && !sends_) || (world_ == 0 && stated("pp_group") > 0);
+    const bool open_experts = stated_.contains("ep_group") || stated_.contains("ep_tp_group");
+    assume_one("tp_group", !stated_.contains("tp_group"));
+    assume_one("pp_group", one_stage);
+    assume_one("ep_group", !open_experts);
+    assume_one("ep_dp_group", !stated_.contains("ep_dp_group") &&
+                                  !(stated_.contains("dp_group") && size_["dp_group"] == 0));
+    for (const auto& [name, size] : size_)
+      if (size == 0) refuse_open();
+    if (world_ == 0)
+      trace_.notes.push_back("of how many ranks the job was is given nowhere: " + label("stage") +
+                             " is assumed");
+    world_ = static_cast<int>(size_["ranks"]);
+    for (const std::string& group : unsized) note_size(group);
+  }
+
+  struct Product {
+    const char *whole, *part, *other;
+  };
+  static constexpr Product kProducts[] = {{"dp_group", "ep_group", "ep_dp_group"},
+                                          {"stage", "tp_group", "dp_group"},
+                                          {"ep_tp_group", "tp_group", "ep_group"},
+                                          {"ranks", "stage", "pp_group"}};
+  static constexpr const char* kSizedByRows[] = {"tp_group", "dp_group", "ep_group", "ep_dp_group",
+                                                 "ep_tp_group"};
+
+  // Gives every size that follows from kProducts and the known ones.
+  void follow() {
+    for (bool more = true; more;) {
+      more = false;
+      for (const Product& of : kProducts) {
+        const std::int64_t part = size_[of.part], other = size_[of.other];
+        if (size_[of.whole] != 0 || part == 0 || other == 0) continue;
+        if (of.whole != std::string_view("dp_group") && part > kMostTraceRanks / other)
+          fail(1, label(of.part) + " times " + label(of.other) + " are more than " +
+                      std::to_string(kMostTraceRanks) + " ranks; correct comm_group_size");
+        size_[of.whole] = part * other;
+        more = true;
+      }
+      for (const Product& of : kProducts) {
+        const std::int64_t whole = size_[of.whole];
+        std::int64_t &part = size_[of.part], &other = size_[of.other];
+        if (whole == 0 || (part == 0 && other == 0)) continue;
+        if (part != 0 && other != 0 && whole % part == 0 && whole / part != other)
+          fail(1, label(of.whole) + " is not " + label(of.part) + " times " + label(of.other) +
+                      "; correct comm_group_size");
+        for (std::int64_t* open : {&other, &part}) {
+          const bool is_other = open == &other;
+          const std::int64_t known = is_other ? part : other;
+          if (known == 0) continue;
+          if (whole % known != 0)
+            fail(1, label(of.whole) + " is no multiple of " + label(is_other ? of.part : of.other) +
+                        "; correct comm_group_size or the number of ranks");
+          more |= *open == 0;
+          *open = whole / known;
+        }
+      }
+    }
+  }
+
+  void assume_one(const char* group, bool assumed) {
+    if (!assumed || size_[group] != 0) return;
+    size_[group] = 1;
+    follow();
+  }
+
+  // "dp 8", "the number of ranks 8", "tp 2 times dp 4".
+  std::string label(const std::string& name) {
+    if (name == "stage" && size_["tp_group"] != 0 && size_["dp_group"] != 0)
+      return label("tp_group") + " times " + label("dp_group");
+    const std::string size = std::to_string(size_[name]);
+    if (name == "stage" || name == "ranks") return "the number of ranks, " + size + ",";
+    return name.substr(0, name.rfind('_')) + " " + size;
   }
 
   // The size that rows give a communicator; 0: none does.
   std::int64_t stated(const std::string& group) const {
-    const auto at = size_.find(group);
-    return at == size_.end() ? 0 : at->second;
+    const auto at = stated_.find(group);
+    return at == stated_.end() ? 0 : at->second;
   }
-  bool is_named_only(const std::string& group) const {
-    return size_.contains(group) && stated(group) == 0;
+  // Communicators that rows name but give no size.
+  std::vector<std::string> unsized_groups() const {
+    std::vector<std::string> out;
+    for (const auto& [group, size] : stated_)
+      if (group.ends_with("_group") && group != "embedding_group" && size == 0)
+        out.push_back(group);
+    return out;
+  }
+  std::ptrdiff_t groups_named() const {
+    return std::ranges::count_if(stated_,
+                                 [](const auto& of) { return of.first.ends_with("_group"); });
   }
 
-  // AICB's rows of expert parallelism may lack its size.
-  void guess_experts() {
-    const std::int64_t copies = std::max<std::int64_t>(stated("ep_dp_group"), 1);
-    ep_ = dp_ % copies == 0 ? dp_ / copies : dp_;
-    trace_.notes.push_back("comm_group_size of ep_group is given nowhere: " + std::to_string(ep_) +
-                           (copies > 1 ? ", which leaves ep_dp_group its size"
-                                       : ", all data-parallel ranks, is assumed"));
+  [[noreturn]] void refuse_open() {
+    std::string open;
+    for (const char* group : kSizedByRows)
+      if (stated_.contains(group) && size_[group] == 0)
+        open += (open.empty() ? "" : " and ") + std::string(group);
+    if (open.empty())
+      fail(1,
+           "the number of stages does not follow; say of how many ranks the job was, as in "
+           "--ranks 8");
+    fail(1, "comm_group_size of " + open + " is given nowhere and does not follow from others; " +
+                (world_ == 0 ? "say of how many ranks the job was, as in --ranks 8, or " : "") +
+                "fill in that column");
+  }
+
+  void note_size(const std::string& group) {
+    const std::int64_t size = size_[group];
+    const char* why = size == world_ ? ", all ranks,"
+                      : group == "ep_group" && size == size_["dp_group"]
+                          ? ", all data-parallel ranks,"
+                          : ", which other sizes leave,";
+    trace_.notes.push_back("comm_group_size of " + group +
+                           " is given nowhere: " + std::to_string(size) + why + " is assumed");
   }
 
   // The communicator of `rank` that AICB calls `name`.
   std::uint32_t group_of(const std::string& name, WorldRank rank, std::uint64_t line) {
     if (name == "all" || name.empty()) return kNoIndex;
-    if (name == "dp_group" && everybody_) return group_like({"dp", {}}, trace_);
     struct Shape {
       std::string_view name;
       std::int64_t size, stride;
     };
-    const Shape shapes[] = {{"tp_group", tp_, 1},
-                            {"dp_group", dp_, tp_},
-                            {"ep_group", ep_, tp_},
-                            {"ep_dp_group", std::max<std::int64_t>(dp_ / ep_, 1), tp_ * ep_},
-                            {"ep_tp_group", tp_ * ep_, 1},
-                            {"pp_group", pp_, tp_ * dp_},
-                            {"embedding_group", std::min<std::int64_t>(pp_, 2),
-                             tp_ * dp_ * std::max<std::int64_t>(pp_ - 1, 1)}};
+    const std::int64_t tp = size_["tp_group"], stage = size_["stage"], pp = size_["pp_group"];
+    const Shape shapes[] = {{"tp_group", tp, 1},
+                            {"dp_group", size_["dp_group"], tp},
+                            {"ep_group", size_["ep_group"], tp},
+                            {"ep_dp_group", size_["ep_dp_group"], size_["ep_tp_group"]},
+                            {"ep_tp_group", size_["ep_tp_group"], 1},
+                            {"pp_group", pp, stage},
+                            {"embedding_group", std::min<std::int64_t>(pp, 2),
+                             stage * std::max<std::int64_t>(pp - 1, 1)}};
     for (const Shape& shape : shapes) {
       if (shape.name != name) continue;
       TraceGroup group{name.substr(0, name.rfind('_')), {}};
+      if (everybody_) return group_like(group, trace_);
       const std::int64_t first =
           rank.value() - rank.value() / shape.stride % shape.size * shape.stride;
       for (std::int64_t i = 0; i < shape.size; ++i)
@@ -271,6 +377,7 @@ class AicbImporter {
     const std::string text = field(section, row, "count");
     const auto count = text.empty() ? std::optional<std::int64_t>(1) : parse_integer(text);
     if (!count || *count < 0) fail(line, "count " + quote(text) + " is no number of times");
+    if (*count > kMostRepeats) fail(line, "count " + text + " is more than 10^9 times");
     if (*count > 1)
       trace_.left_out["repeats of rows (count): a row is played once"] +=
           static_cast<std::uint64_t>(*count - 1);
@@ -303,11 +410,11 @@ class AicbImporter {
   }
 
   std::int32_t peer_of(const std::string& text, WorldRank rank, std::uint64_t line) const {
-    const auto stride = static_cast<int>(tp_ * dp_);
+    const auto stride = static_cast<int>(size_.at("stage"));
     const bool next = text.ends_with("_next"), previous = text.ends_with("_prev");
     if (!next && !previous)
       fail(line, "additional " + quote(text) + " says neither next nor prev: who is the peer?");
-    if (pp_ < 2)
+    if (size_.at("pp_group") < 2)
       fail(line,
            "a message between stages, but the ranks leave one stage only; say of how "
            "many ranks the job was");
@@ -319,9 +426,10 @@ class AicbImporter {
   int said_ = 0;
   Trace& trace_;
   std::vector<Section> sections_;
-  std::map<std::string, std::int64_t> size_;  // of communicators, by AICB's name
-  std::int64_t tp_ = 1, dp_ = 1, ep_ = 1, pp_ = 1;
-  bool everybody_ = false;  // dp_group is all ranks, however many there are
+  std::map<std::string, std::int64_t> stated_;   // by AICB's name of a communicator; 0: not given
+  std::map<std::string, std::int64_t> size_;     // as found, also of "stage" and "ranks"; 0: open
+  bool between_stages_ = false, sends_ = false;  // some row is of several stages, is a message
+  bool everybody_ = false;  // the only communicator is all ranks, however many there are
   std::size_t epochs_ = 0;
 };
 

@@ -154,6 +154,9 @@ int profile_import(const Argv& argv) {
     ranks = played->workload.ranks;
   }
   notes = trace_notes(trace, played ? *played : Replay{});
+  if (flags.ranks == 0 && !trace.given.empty() && !knows_ranks(trace))
+    notes.emplace_back("of how many ranks the job was is unknown: ranks, in and out are as of " +
+                       std::to_string(ranks) + "; say it, as in --ranks 8");
   if (trace.format == "goal" && !flags.out.empty())
     notes.emplace_back(
         "messages are those of the wire: play the profile with collectives.send_recv: "
