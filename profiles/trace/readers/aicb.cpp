@@ -169,8 +169,8 @@ class AicbImporter {
   // follow from
   //   dp = ep x ep_dp,  ep_tp = tp x ep,  ranks = tp x dp x pp.
   // Where they do not, a communicator that no row names has one rank: tp, pp, ep, ep_dp, in this
-  // order. What then is open is refused, except in a log whose only communicator has no size: that
-  // one is all ranks, however many there are.
+  // order (ep_dp not where a dp that rows name is open). What then is open is refused, except in a
+  // log whose only communicator has no size: that one is all ranks, however many there are.
   void find_sizes() {
     read_sizes();
     if (said_ > 0) world_ = said_;
@@ -253,7 +253,7 @@ class AicbImporter {
     follow();
   }
 
-  // "dp 8", "the number of ranks 8", "tp 2 times dp 4".
+  // "dp 8", "tp 2 times dp 4", or "the number of ranks, 8,".
   std::string label(const std::string& name) {
     if (name == "stage" && size_["tp_group"] != 0 && size_["dp_group"] != 0)
       return label("tp_group") + " times " + label("dp_group");
