@@ -119,7 +119,7 @@ const std::vector<Probe> kProbes{
     {"fabric.queues.scheduling", "fair", kPackets},
     {"fabric.queues.congestion_control", "none", kPackets},
     {"fabric.queues.window", "5KiB", kPackets},
-    {"fabric.queues.mark_from", "100", kMarks},
+    {"fabric.queues.mark_from", "9000", kMarks},
     {"fabric.queues.mark_to", "1000", kPackets},
     {"fabric.queues.mark_share", "1", kMarks},
     {"fabric.queues.retransmit_us", "50", kLosing},

@@ -57,8 +57,11 @@ TEST(HostLaunches, RunAheadOfCallsUnlessTheHostWaitsForThem) {
 TEST(HostLaunches, AreThoseOfExpertsHoweverRowsAreSpread) {
   const auto step = [](const std::string& routing) {
     std::string text = small_job("50", "0", "ep: 2" + routing);
-    const std::string ffn = "ffn: 1024, ";
-    text.replace(text.find(ffn), ffn.size(), ffn + "experts: {count: 4, top_k: 2, ffn: 1024}, ");
+    const auto put = [&](const std::string& at, const std::string& by) {
+      text.replace(text.find(at), at.size(), by);
+    };
+    put("architecture: gpt2", "architecture: llama, norm: rmsnorm, position_embeddings: rope");
+    put("ffn: 1024, ", "ffn: 1024, experts: {count: 4, top_k: 2, ffn: 1024}, ");
     return step_seconds(text);
   };
   const double even = step("");
