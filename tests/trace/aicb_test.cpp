@@ -123,6 +123,11 @@ TEST_F(Formats, AicbFindsSizesThatRowsLack) {
   EXPECT_EQ(found({"dp:4", "tp:2", "ep"}, 0),
             (GroupsOf{{"dp", every(4, 2)}, {"tp", every(2, 1)}, {"ep", every(4, 2)}}));
   EXPECT_EQ(found({"dp:4", "tp:2", "ep_dp:2", "ep"}, 0).at("ep"), every(2, 2));
+  const Trace trace =
+      import_trace({folder.write("log.csv", aicb_rows({"dp:4", "tp:2", "ep"}))}, "", 0);
+  for (const char* group : {"dp", "tp", "ep"})
+    EXPECT_EQ(summary_of(trace, 8).group_bytes.at(group), 64U) << group;
+  EXPECT_EQ(trace.notes.size(), 2U) << "the size of ep_group, and the number of ranks";
   EXPECT_EQ(found({"ep_dp:2", "ep"}, 8), (GroupsOf{{"ep_dp", every(2, 4)}, {"ep", every(4, 1)}}));
   EXPECT_EQ(found({"ep_dp:2", "ep", "dp"}, 8),
             (GroupsOf{{"ep_dp", every(2, 4)}, {"ep", every(4, 1)}, {"dp", every(8, 1)}}));
